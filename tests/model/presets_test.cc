@@ -1,0 +1,78 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "plimsoll/base/error.h"
+#include "plimsoll/model/inventory.h"
+
+namespace plimsoll::model {
+namespace {
+
+ModelConfig resolved(ModelConfig config) {
+  if (config.vocab == 0) config.vocab = 264;  // the byte tokenizer's
+  return resolve(config);
+}
+
+// GPT-2: openai-community/gpt2*, parameters of the PyTorch modules (the paper's own table counts
+// 117M and 345M for the first two, corrected in the repository of its authors).
+// Llama and Qwen3: parameters of the safetensors files on Hugging Face, a tied head counted once.
+const std::map<std::string, double> published = {
+    {"llama-110m", 110e6},         // karpathy/llama2.c, stories110M: 110M
+    {"gpt2-124m", 124439808},      //
+    {"gpt2-355m", 354823168},      //
+    {"gpt2-774m", 774030080},      //
+    {"gpt2-1558m", 1557611200},    //
+    {"llama-3.2-1b", 1235814400},  // meta-llama/Llama-3.2-1B: 1.24B
+    {"llama-3.2-3b", 3212749824},  // meta-llama/Llama-3.2-3B: 3.21B
+    {"llama-3-8b", 8030261248},    // meta-llama/Meta-Llama-3-8B: 8.03B
+    {"llama-2-7b", 6738415616},    // meta-llama/Llama-2-7b-hf: 6.74B
+    {"llama-2-13b", 13015864320},  // meta-llama/Llama-2-13b-hf: 13.0B
+    {"llama-34b", 33743970304},    // codellama/CodeLlama-34b-hf: 33.7B
+    {"qwen3-0.6b", 596049920},     // Qwen/Qwen3-0.6B: 0.6B
+    {"qwen3-1.7b", 1720574976},    // Qwen/Qwen3-1.7B: 1.7B
+    {"qwen3-4b", 4022468096},      // Qwen/Qwen3-4B: 4.0B
+    {"qwen3-8b", 8190735360},      // Qwen/Qwen3-8B: 8.2B
+    {"qwen3-14b", 14768307200},    // Qwen/Qwen3-14B: 14.8B
+    {"qwen3-32b", 32762123264},    // Qwen/Qwen3-32B: 32.8B
+    // Shapes of this project, not published ones: the counts they were designed to.
+    {"llama-3m", 3.02e6},
+    {"llama-10m", 9.84e6},
+    {"llama-25m", 25.3e6},
+    {"llama-64b", 64e9},
+};
+
+TEST(Presets, HaveThePublishedNumberOfParametersWithinOnePercent) {
+  for (const Preset& preset : presets()) {
+    ASSERT_TRUE(published.contains(preset.name)) << preset.name;
+    const double expected = published.at(preset.name);
+    const int64_t count = parameter_count(resolved(preset.config));
+    EXPECT_NEAR(static_cast<double>(count), expected, 0.01 * expected) << preset.name;
+  }
+}
+
+TEST(Presets, AreNamedOnceAndKnowTheirName) {
+  std::set<std::string> names;
+  for (const Preset& known : presets()) {
+    EXPECT_TRUE(names.insert(known.name).second) << known.name << " is there twice";
+    EXPECT_EQ(known.config.preset, known.name);
+    EXPECT_EQ(&preset(known.name), &known.config);
+    EXPECT_FALSE(known.summary.empty()) << known.name;
+  }
+  EXPECT_EQ(names.size(), published.size());
+}
+
+TEST(Presets, AnUnknownNameIsRefusedWithTheNearest) {
+  try {
+    preset("llama3-8b");
+    FAIL() << "an unknown preset was found";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::usage);
+    EXPECT_STREQ(error.what(), "model.preset = \"llama3-8b\" is not a preset.");
+    EXPECT_TRUE(error.advice().starts_with("Did you mean llama-3-8b? The presets are llama-3m, "))
+        << error.advice();
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::model
