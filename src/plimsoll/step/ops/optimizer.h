@@ -1,0 +1,44 @@
+// The optimizer step: global gradient norm, clipping, AdamW.
+#pragma once
+
+#include "plimsoll/step/ops/rules.h"
+
+namespace plimsoll::step {
+
+// squares[slot] = sum of grad^2 (summed in double over fixed blocks, then rounded to f32)
+// inputs: grad f32, squares (1, parameters) f32   outputs: squares in place
+struct SquaredNorm : NotDifferentiated {
+  static constexpr const char* kind_name = "squared_norm";
+  int64_t slot = 0;
+};
+OutputTypes infer(const SquaredNorm&, InputTypes in);
+Flops flops(const SquaredNorm&, InputTypes in);
+
+// norm = sqrt(sum of squares); factor = min(1, max_norm / norm), or 1 when max_norm is 0.
+// inputs: squares   outputs: clip (1,2) f32 = norm, factor
+struct ClipFactor : NotDifferentiated {
+  static constexpr const char* kind_name = "clip_factor";
+  float max_norm = 0;
+};
+OutputTypes infer(const ClipFactor&, InputTypes in);
+Flops flops(const ClipFactor&, InputTypes in);
+
+// Loshchilov & Hutter 2019, "Decoupled Weight Decay Regularization", in PyTorch's order:
+//   g = grad * factor;  weight -= lr * decay * weight
+//   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
+//   weight -= lr * (m / c1) / (sqrt(v / c2) + eps),  c1 = 1 - beta1^step, c2 = 1 - beta2^step
+// and grad = 0, ready for the next accumulation.
+// inputs: weight f32, grad f32, m f32, v f32, settings (1,3) f32 = lr, c1, c2, clip (1,2) f32
+// outputs: weight, grad, m, v in place, [rounded weight in `copy` format, when copy is not f32]
+struct AdamW : NotDifferentiated {
+  static constexpr const char* kind_name = "adam_w";
+  float beta1 = 0.9f;
+  float beta2 = 0.95f;
+  float eps = 1e-8f;
+  float weight_decay = 0;
+  Format copy = Format::f32;
+};
+OutputTypes infer(const AdamW&, InputTypes in);
+Flops flops(const AdamW&, InputTypes in);
+
+}  // namespace plimsoll::step

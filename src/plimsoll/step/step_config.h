@@ -1,0 +1,30 @@
+// What shapes a training step, beside the model.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace plimsoll::step {
+
+enum class Precision : uint8_t {
+  fp32,  // everything in f32
+  bf16,  // weights and activations in bf16; master weights, gradients, moments, statistics in f32
+};
+
+struct StepConfig {
+  Precision precision = Precision::bf16;
+  int64_t micro_batch = 1;      // sequences a micro-step
+  int64_t global_batch = 0;     // sequences an optimizer step; 0: micro_batch
+  int64_t sequence_length = 0;  // tokens a sequence; 0: 256
+  int64_t head_chunk = 0;       // tokens whose logits exist at once; 0: chosen from the vocabulary
+};
+
+struct OptimizerConfig {
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double weight_decay = 0.1;  // on matrices only
+  double clip_norm = 1.0;     // bound on the global gradient norm; 0: none
+};
+
+}  // namespace plimsoll::step
