@@ -1,0 +1,59 @@
+// What a plan says: bytes by role, the largest tensors, the arena, FLOPs per token; as text for a
+// person and as JSON for a tool. And what it says when it does not fit.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "plimsoll/base/error.h"
+#include "plimsoll/step/builder.h"
+#include "plimsoll/step/memory_plan.h"
+
+namespace plimsoll::planner {
+
+// Everything a report reads; nothing here is computed twice.
+struct PlanView {
+  const model::ModelConfig& model;
+  const step::StepConfig& config;
+  const step::TrainingStep& step;
+  const step::MemoryPlan& memory;
+  std::string device;           // "cpu: 2 threads, ..."
+  Bytes capacity;               // bytes the arena may take
+  std::string capacity_source;  // "MemAvailable", "train.memory_limit"
+};
+
+// A tensor, or the same tensor of several layers, at the step's peak.
+struct LiveTensor {
+  std::string name;  // "layers.*.mlp.gate_up.out"
+  step::Role role;
+  int count = 1;  // layers
+  Bytes bytes;    // of all of them together
+};
+
+// The tensors that are live at the peak, layers merged, largest first.
+std::vector<LiveTensor> largest_at_peak(const step::Program&, const step::MemoryPlan&);
+
+struct TokenFlops {
+  double forward = 0, backward = 0, optimizer = 0;  // FLOPs per token of a global batch
+  double total() const { return forward + backward + optimizer; }
+};
+TokenFlops flops_per_token(const step::Program&, const step::StepConfig&);
+
+// "step 1, layers.31 mlp.down backward": where the peak is.
+std::string peak_place(const step::Program&, const step::MemoryPlan&);
+
+std::string plan_text(const PlanView&);
+nlohmann::json plan_json(const PlanView&);
+
+// A change that would lower the arena, and the arena with it.
+struct Change {
+  std::string setting;  // "step.micro_batch = 2"
+  Bytes arena;
+};
+
+// The error for a plan that exceeds its capacity: needs, has, the largest tensors, what to change.
+Error does_not_fit(const PlanView&, std::vector<Change> changes);
+
+}  // namespace plimsoll::planner

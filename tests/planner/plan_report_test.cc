@@ -1,0 +1,78 @@
+#include "plimsoll/planner/plan_report.h"
+
+#include <gtest/gtest.h>
+
+#include "plimsoll/planner/timeline.h"
+
+namespace plimsoll::planner {
+namespace {
+
+struct Planned {
+  model::ModelConfig model;
+  step::StepConfig config;
+  step::TrainingStep step;
+  step::MemoryPlan memory;
+
+  explicit Planned(const char* preset) : model(model::resolve(model::preset(preset))) {
+    config = {.micro_batch = 2, .global_batch = 4, .sequence_length = 512, .head_chunk = 128};
+    step = step::build_training_step(model, config, {});
+    memory = step::plan_memory(step.program);
+  }
+  PlanView view(Bytes capacity) const {
+    return {model, config, step, memory, "a device", capacity, "a test"};
+  }
+};
+
+TEST(PlanReport, AddsUpToThePeak) {
+  const Planned plan("gpt2-124m");
+  Bytes sum;
+  for (const LiveTensor& tensor : largest_at_peak(plan.step.program, plan.memory)) {
+    sum += tensor.bytes;
+  }
+  EXPECT_EQ(sum, plan.memory.lower_bound);
+}
+
+TEST(PlanReport, TellsTheSameBytesAsTextAndAsJson) {
+  const Planned plan("gpt2-124m");
+  const nlohmann::json json = plan_json(plan.view({1 << 30}));
+  const std::string text = plan_text(plan.view({1 << 30}));
+  EXPECT_EQ(json["memory"]["arena_bytes"], plan.memory.arena.count);
+  EXPECT_NE(text.find(fmt::format("{} B", plan.memory.arena.count)), std::string::npos) << text;
+}
+
+// 6 FLOPs a parameter and token; GPT-2's attention and head chunks add a little.
+TEST(PlanReport, CountsAboutSixFlopsAParameter) {
+  const Planned plan("gpt2-124m");
+  const double parameters = static_cast<double>(model::parameter_count(plan.model));
+  EXPECT_NEAR(flops_per_token(plan.step.program, plan.config).total() / (6 * parameters), 1.0,
+              0.12);
+}
+
+TEST(PlanReport, AdvisesOnlyChangesThatLowerTheArena) {
+  const Planned plan("gpt2-124m");
+  const Bytes arena = plan.memory.arena;
+  const Error error =
+      does_not_fit(plan.view({1000}),
+                   {{"worse", arena + Bytes{1}}, {"better", {999}}, {"less", arena - Bytes{1}}});
+  EXPECT_EQ(error.code(), Exit::does_not_fit);
+  const std::string text = error.message();
+  EXPECT_EQ(text.find("worse"), std::string::npos) << text;
+  EXPECT_LT(text.find("better"), text.find("less")) << text;
+  EXPECT_NE(text.find("999 B, fits"), std::string::npos) << text;
+  EXPECT_NE(text.find("still too much"), std::string::npos) << text;
+}
+
+TEST(Timeline, StacksToTheLiveBytesOfEveryOp) {
+  const Planned plan("gpt2-124m");
+  const StackedChart chart = memory_timeline(plan.step.program, plan.memory);
+  const std::vector<Bytes> live = live_bytes(plan.step.program, plan.memory);
+  const size_t setup = live.size() - chart.layers.front().size();
+  for (size_t op = setup; op < live.size(); ++op) {
+    double stacked = 0;
+    for (const auto& layer : chart.layers) stacked += layer[op - setup];
+    ASSERT_EQ(stacked, static_cast<double>(live[op].count)) << "op " << op;
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::planner
