@@ -1,0 +1,54 @@
+// How token files are laid out, and how a file's format is recognised. All numbers are
+// little-endian.
+//
+//   text      every byte is a token of the byte tokenizer (tokenizer.h)
+//   llmc      llm.c: 256 int32 (magic, version, count, 0...), then the ids; magic 20240520
+//             version 1 has uint16 ids (GPT-2), magic 20240801 version 7 uint32 (Llama 3)
+//   nanogpt   nanoGPT: uint16 ids, no header
+//   plimsoll  8 bytes "PLIMTOK\n", u32 version (1), u32 bits (16 or 32), u64 count,
+//             u64 vocabulary, then the ids
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace plimsoll::data {
+
+enum class TokenFormat : uint8_t { text, llmc, nanogpt, plimsoll };
+
+std::string_view name(TokenFormat format);
+
+// "auto" is nullopt. Raises Exit::usage for an unknown name, with the nearest and all known ones.
+std::optional<TokenFormat> parse_format(std::string_view name);
+
+// Where the ids are in a file's bytes.
+struct TokenLayout {
+  TokenFormat format = TokenFormat::text;
+  int64_t header_bytes = 0;
+  int64_t bytes_per_token = 1;
+  int64_t count = 0;       // tokens
+  int64_t vocabulary = 0;  // 0: the file does not say; text: the byte tokenizer's
+};
+
+// The format of `bytes` when nobody names it: by magic, else nanogpt when `path` ends in .bin (or
+// .bin.gz), else text. Raises Exit::data for bytes that cannot be text (a NUL near the beginning).
+TokenFormat detect_format(const std::filesystem::path& path, std::span<const uint8_t> bytes);
+
+// Reads and checks the header. Raises Exit::data: wrong magic, truncated header, unsupported
+// version or bits, a count that does not match the size (both are named), an odd nanogpt size.
+TokenLayout parse_layout(const std::filesystem::path& path, std::span<const uint8_t> bytes,
+                         TokenFormat format);
+
+inline constexpr std::string_view kPlimsollMagic = "PLIMTOK\n";
+inline constexpr uint32_t kPlimsollVersion = 1;
+inline constexpr int64_t kPlimsollHeaderBytes = 32;
+
+// The header of a plimsoll token file.
+std::array<uint8_t, kPlimsollHeaderBytes> plimsoll_header(int64_t bytes_per_token, int64_t count,
+                                                          int64_t vocabulary);
+
+}  // namespace plimsoll::data
