@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "data/files.h"
 #include "plimsoll/data/token_writer.h"
 #include "plimsoll/data/tokenizer.h"
+#include "tests/data/files.h"
 
 namespace plimsoll::data {
 namespace {

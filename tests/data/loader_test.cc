@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "data/files.h"
 #include "plimsoll/data/shuffle.h"
+#include "tests/data/files.h"
 
 namespace plimsoll::data {
 namespace {

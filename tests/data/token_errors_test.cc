@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "data/files.h"
 #include "plimsoll/data/token_source.h"
 #include "plimsoll/data/token_writer.h"
+#include "tests/data/files.h"
 
 namespace plimsoll::data {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <numeric>
 
-#include "data/files.h"
 #include "plimsoll/data/token_writer.h"
 #include "plimsoll/data/tokenizer.h"
+#include "tests/data/files.h"
 
 namespace plimsoll::data {
 namespace {

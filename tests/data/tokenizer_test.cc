@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "data/files.h"
+#include "tests/data/files.h"
 
 namespace plimsoll::data {
 namespace {

@@ -103,7 +103,7 @@ TEST(Inventory, InitialisesNormsToOneBiasesToZeroAndScalesResidualProjections) {
         EXPECT_EQ(p.init, Init::ones) << p.name;
       } else {
         EXPECT_EQ(p.init, Init::normal) << p.name;
-        EXPECT_TRUE(p.matrix()) << p.name;
+        EXPECT_TRUE(p.matrix) << p.name;
         EXPECT_DOUBLE_EQ(p.std, residual ? 0.03 / std::sqrt(4.0) : 0.03) << p.name;
       }
     }

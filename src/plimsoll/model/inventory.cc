@@ -9,11 +9,11 @@ namespace plimsoll::model {
 namespace {
 
 Parameter matrix(std::string name, int64_t rows, int64_t columns, int layer, double std) {
-  return {std::move(name), rows, columns, layer, Init::normal, std};
+  return {std::move(name), rows, columns, layer, Init::normal, std, true};
 }
 
 Parameter vector(std::string name, int64_t length, int layer, Init init) {
-  return {std::move(name), 1, length, layer, init, 0};
+  return {std::move(name), 1, length, layer, init, 0, false};
 }
 
 // The two families differ in which parameters have a bias: in GPT-2 all but the embeddings, in

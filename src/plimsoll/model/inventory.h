@@ -16,8 +16,8 @@ struct Parameter {
   int64_t columns = 1;  // inputs of a linear layer, hidden, length of a vector
   int layer = -1;       // -1: outside the layers
   Init init = Init::normal;
-  double std = 0.02;                        // of Init::normal
-  bool matrix() const { return rows > 1; }  // weight decay, and the compute format, are for these
+  double std = 0.02;   // of Init::normal
+  bool matrix = true;  // weight decay and the compute format are for these, even of one row
   int64_t elements() const { return rows * columns; }
 };
 

@@ -104,7 +104,7 @@ void add_optimizer(Program& program, TrainingStep& step, const OptimizerConfig& 
        {{step.clip}});
   for (const ParameterTensors& p : step.parameters) {
     const Format copy = program.tensor(p.compute).type.format;
-    const double decay = p.parameter.matrix() ? config.weight_decay : 0;
+    const double decay = p.parameter.matrix ? config.weight_decay : 0;
     std::vector<Operand> outputs = {{p.master}, {p.gradient}, {p.m}, {p.v}};
     if (p.compute != p.master) outputs.push_back({p.compute});
     emit(AdamW{.beta1 = static_cast<float>(config.beta1),

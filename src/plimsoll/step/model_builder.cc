@@ -12,7 +12,7 @@ std::vector<ParameterTensors> ModelBuilder::add_weights() {
   for (model::Parameter& parameter : model::inventory(model_)) {
     const TensorId id = add_tensor(program_, {.name = parameter.name,
                                               .type = {{parameter.rows, parameter.columns},
-                                                       parameter.matrix() ? format_ : Format::f32},
+                                                       parameter.matrix ? format_ : Format::f32},
                                               .role = Role::param,
                                               .layer = parameter.layer,
                                               .persistent = true});
