@@ -1,0 +1,211 @@
+#include "plimsoll/runtime/cpu/cpu_backend.h"
+
+#include <omp.h>
+
+#include "plimsoll/base/error.h"
+#include "plimsoll/runtime/cpu/kernels/kernels.h"
+#include "plimsoll/runtime/cpu/machine.h"
+#include "plimsoll/runtime/cpu/matmul.h"
+#include "plimsoll/runtime/cpu/targets.h"
+
+namespace plimsoll::cpu {
+
+namespace {
+
+using namespace step;  // the op kinds
+using runtime::Bindings;
+using runtime::Launch;
+
+// One `scratch` and one `launch` overload an op kind; a kind without its own scratch overload
+// needs none. A new kind without a `launch` does not compile.
+
+GemmShape gemm_shape(const MatMul& kind, const TensorType& a, const TensorType& b) {
+  GemmShape shape = {.product = kind.product,
+                     .a = a.format,
+                     .b = b.format,
+                     .c = kind.output,
+                     .has_bias = kind.has_bias,
+                     .accumulate = kind.accumulate};
+  const bool transposed = kind.product == Product::weight_gradient;
+  shape.m = transposed ? a.shape.columns : a.shape.rows;
+  shape.k = transposed ? a.shape.rows : a.shape.columns;
+  shape.n = kind.product == Product::forward ? b.shape.rows : b.shape.columns;
+  return shape;
+}
+
+TensorType type_of_view(const View& view) { return {{view.rows, view.columns}, view.format}; }
+
+template <class Kind>
+size_t scratch(const Kind&, InputTypes, int) {
+  return 0;
+}
+size_t scratch(const MatMul& kind, InputTypes in, int threads) {
+  return static_cast<size_t>(matmul_workspace(gemm_shape(kind, in[0], in[1]), threads).count);
+}
+size_t scratch(const RmsNormBackward&, InputTypes in, int) {
+  return rms_norm_backward_workspace(in[0].shape.rows, in[0].shape.columns);
+}
+size_t scratch(const LayerNormBackward&, InputTypes in, int) {
+  return layer_norm_backward_workspace(in[0].shape.rows, in[0].shape.columns);
+}
+size_t scratch(const BiasGradient&, InputTypes in, int) {
+  return bias_gradient_workspace(in[0].shape.rows, in[0].shape.columns);
+}
+size_t scratch(const QkNormBackward& kind, InputTypes in, int) {
+  return qk_norm_backward_workspace(in[0].shape.rows, kind.shape);
+}
+size_t scratch(const Attention& kind, InputTypes, int threads) {
+  return attention_workspace(kind.shape, threads);
+}
+size_t scratch(const AttentionBackward& kind, InputTypes in, int threads) {
+  return attention_backward_workspace(in[0].shape.rows, kind.shape, threads);
+}
+size_t scratch(const BiasGeluBackward&, InputTypes in, int) {
+  return bias_gelu_backward_workspace(in[0].shape.rows, in[0].shape.columns);
+}
+size_t scratch(const SquaredNorm&, InputTypes in, int) {
+  return squared_norm_workspace(in[0].shape.elements());
+}
+
+// The operands of one op, copied out of the bindings so that a launch can keep them.
+struct Operands {
+  std::vector<View> in, out;
+  std::span<std::byte> workspace;
+  int threads = 1;
+
+  View in_or_none(size_t index) const { return index < in.size() ? in[index] : View{}; }
+  View out_or_none(size_t index) const { return index < out.size() ? out[index] : View{}; }
+};
+
+Launch launch(const RopeTable& k, Operands o) {
+  return [=] { rope_table(k.theta, o.out[0]); };
+}
+Launch launch(const Cast&, Operands o) {
+  return [=] { to_bf16(o.in[0], o.out[0]); };
+}
+Launch launch(const Embedding& k, Operands o) {
+  return [=] { embedding(o.in[0], o.in[1], o.in_or_none(2), k.sequence, o.out[0]); };
+}
+Launch launch(const EmbeddingBackward& k, Operands o) {
+  return [=] { embedding_backward(o.in[0], o.in[1], k.sequence, o.out[0], o.out_or_none(1)); };
+}
+Launch launch(const RmsNorm& k, Operands o) {
+  return [=] { rms_norm(o.in[0], o.in[1], k.eps, o.out[0], o.out[1]); };
+}
+Launch launch(const AddRmsNorm& k, Operands o) {
+  return [=] { add_rms_norm(o.in[0], o.in[1], o.in[2], k.eps, o.out[0], o.out[1], o.out[2]); };
+}
+Launch launch(const RmsNormBackward& k, Operands o) {
+  return [=] {
+    rms_norm_backward(o.in[0], o.in[1], o.in[2], o.in[3], k.accumulate, o.out[0], o.out[1],
+                      o.workspace);
+  };
+}
+Launch launch(const LayerNorm& k, Operands o) {
+  return [=] { layer_norm(o.in[0], o.in[1], o.in[2], k.eps, o.out[0], o.out[1]); };
+}
+Launch launch(const AddLayerNorm& k, Operands o) {
+  return [=] {
+    add_layer_norm(o.in[0], o.in[1], o.in[2], o.in[3], k.eps, o.out[0], o.out[1], o.out[2]);
+  };
+}
+Launch launch(const LayerNormBackward& k, Operands o) {
+  return [=] {
+    layer_norm_backward(o.in[0], o.in[1], o.in[2], o.in[3], k.accumulate, o.out[0], o.out[1],
+                        o.out[2], o.workspace);
+  };
+}
+Launch launch(const MatMul& k, Operands o) {
+  const GemmShape shape = gemm_shape(k, type_of_view(o.in[0]), type_of_view(o.in[1]));
+  return prepare_matmul(shape, o.in[0], o.in[1], k.has_bias ? o.in[2] : View{}, o.out[0],
+                        o.workspace, o.threads);
+}
+Launch launch(const BiasGradient&, Operands o) {
+  return [=] { bias_gradient(o.in[0], o.out[0], o.workspace); };
+}
+Launch launch(const Rope& k, Operands o) {
+  return [=] { rope(o.out[0], o.in[1], k.heads, k.head_dim, k.sequence, k.inverse); };
+}
+Launch launch(const QkNorm& k, Operands o) {
+  return [=] { qk_norm(o.in[0], o.in[1], o.in[2], k.shape, k.eps, o.out[0], o.out[1]); };
+}
+Launch launch(const QkNormBackward& k, Operands o) {
+  return [=] {
+    qk_norm_backward(o.out[0], o.in[1], o.in[2], o.in[3], o.in[4], k.shape, o.out[1], o.out[2],
+                     o.workspace);
+  };
+}
+Launch launch(const Attention& k, Operands o) {
+  return [=] { attention(o.in[0], o.in[1], k.shape, o.out[0], o.out[1], o.workspace, o.threads); };
+}
+Launch launch(const AttentionBackward& k, Operands o) {
+  return [=] {
+    attention_backward(o.in[0], o.in[1], o.in[2], o.in[3], o.in[4], k.shape, o.out[0], o.workspace,
+                       o.threads);
+  };
+}
+Launch launch(const SwiGlu&, Operands o) {
+  return [=] { swi_glu(o.in[0], o.out[0]); };
+}
+Launch launch(const SwiGluBackward&, Operands o) {
+  return [=] { swi_glu_backward(o.in[0], o.in[1], o.out[0]); };
+}
+Launch launch(const BiasGelu&, Operands o) {
+  return [=] { bias_gelu(o.in[0], o.in[1], o.out[0]); };
+}
+Launch launch(const BiasGeluBackward&, Operands o) {
+  return [=] { bias_gelu_backward(o.out[0], o.in[1], o.in[2], o.out[1], o.workspace); };
+}
+Launch launch(const CrossEntropy& k, Operands o) {
+  return [=] { cross_entropy(o.in[0], o.in[1], k.scale, o.out[0], o.out[1]); };
+}
+Launch launch(const SquaredNorm& k, Operands o) {
+  return [=] { squared_norm(o.in[0], o.out[0], k.slot, o.workspace); };
+}
+Launch launch(const ClipFactor& k, Operands o) {
+  return [=] { clip_factor(o.in[0], k.max_norm, o.out[0]); };
+}
+Launch launch(const AdamW& k, Operands o) {
+  const AdamWSettings settings = {k.beta1, k.beta2, k.eps, k.weight_decay};
+  return [=] {
+    adam_w(o.out[0], o.out[1], o.out[2], o.out[3], o.in[4], o.in[5], settings, o.out_or_none(4));
+  };
+}
+
+class CpuBackend : public runtime::Backend {
+ public:
+  explicit CpuBackend(int threads) : threads_(threads) { omp_set_num_threads(threads); }
+
+  std::string description() const override {
+    return fmt::format("cpu: {} threads, kernels {}, products f32: {}, bf16: {}", threads_,
+                       simd_target(), matmul_description(Format::f32, threads_),
+                       matmul_description(Format::bf16, threads_));
+  }
+
+  Bytes workspace(const Program& program, const Op& op) const override {
+    const std::vector<TensorType> inputs = types_of(program, op.inputs);
+    return {static_cast<int64_t>(
+        std::visit([&](const auto& kind) { return scratch(kind, inputs, threads_); }, op.kind))};
+  }
+
+  Launch prepare(const Op& op, const Bindings& bindings) const override {
+    Operands operands = {.in = {bindings.inputs.begin(), bindings.inputs.end()},
+                         .out = {bindings.outputs.begin(), bindings.outputs.end()},
+                         .workspace = bindings.workspace,
+                         .threads = threads_};
+    return std::visit([&](const auto& kind) { return launch(kind, std::move(operands)); }, op.kind);
+  }
+
+  Capacity capacity() const override { return available_memory(); }
+
+ private:
+  int threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<runtime::Backend> make_cpu_backend(int threads) {
+  return std::make_unique<CpuBackend>(threads > 0 ? threads : core_count());
+}
+
+}  // namespace plimsoll::cpu

@@ -1,0 +1,243 @@
+#include "plimsoll/runtime/cpu/kernels/gemm.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "plimsoll/runtime/cpu/kernels/gemm.cc"
+#include "hwy/foreach_target.h"
+
+#include "plimsoll/runtime/cpu/kernels/gemm_micro-inl.h"
+#include "plimsoll/runtime/cpu/kernels/gemm_pack-inl.h"
+#include "plimsoll/runtime/cpu/kernels/gemm_rows-inl.h"
+
+#ifndef PLIMSOLL_RUNTIME_CPU_KERNELS_GEMM_ONCE
+#define PLIMSOLL_RUNTIME_CPU_KERNELS_GEMM_ONCE
+namespace plimsoll::cpu {
+
+using step::Product;
+
+// With at most so many rows, packing b costs more than it saves.
+constexpr int64_t kFewRows = 16;
+inline bool has_few_rows(const GemmShape& s) {
+  return s.product == Product::forward && s.m <= kFewRows;
+}
+
+// A rectangle of c, which one thread computes.
+struct GemmRectangle {
+  int64_t row, column, rows, columns;
+};
+
+// How a thread cuts its rectangle. For each rows x columns piece of c and each block of k, b is
+// packed (depth x columns), then a, packed_rows at a time.
+struct GemmBlocks {
+  int64_t rows, packed_rows, columns, depth;
+
+  int64_t a_elements() const { return packed_rows * depth; }
+  int64_t b_elements() const { return columns * depth; }
+};
+
+struct GemmOperands {
+  const void* a;
+  const void* b;
+  const float* bias;
+  void* c;
+};
+
+}  // namespace plimsoll::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::cpu::HWY_NAMESPACE {
+
+template <class In>
+HWY_NOINLINE void pack_a(const GemmShape& s, const In* a, int64_t row, int64_t rows, int64_t k,
+                         int64_t depth, float* out) {
+  if (s.product == Product::weight_gradient) {
+    pack_along_width<kTileRows>(a + k * s.m + row, s.m, rows, depth, out);
+  } else {
+    pack_along_depth<kTileRows>(a + row * s.k + k, s.k, rows, depth, out);
+  }
+}
+
+template <class In>
+HWY_NOINLINE void pack_b(const GemmShape& s, const In* b, int64_t column, int64_t columns,
+                         int64_t k, int64_t depth, float* out) {
+  if (s.product == Product::forward) {
+    pack_along_depth<kTileColumns>(b + column * s.k + k, s.k, columns, depth, out);
+  } else {
+    pack_along_width<kTileColumns>(b + k * s.n + column, s.n, columns, depth, out);
+  }
+}
+
+// One piece of c, at most blocks.rows x blocks.columns. Sums over several blocks of k are kept in c
+// where it is f32, and in `sums` where it is not.
+template <class In, class Out>
+void multiply_piece(const GemmShape& s, const GemmOperands& operands, const GemmBlocks& blocks,
+                    const GemmRectangle& piece, float* packed_a, float* packed_b, float* sums) {
+  constexpr bool sums_in_c = std::is_same_v<Out, float>;
+  Out* const c = static_cast<Out*>(operands.c) + piece.row * s.n + piece.column;
+  for (int64_t k = 0; k < s.k; k += blocks.depth) {
+    const int64_t depth = std::min(blocks.depth, s.k - k);
+    const bool first = k == 0;
+    const bool last = k + depth == s.k;
+    pack_b(s, static_cast<const In*>(operands.b), piece.column, piece.columns, k, depth, packed_b);
+    for (int64_t i = 0; i < piece.rows; i += blocks.packed_rows) {
+      const int64_t rows = std::min(blocks.packed_rows, piece.rows - i);
+      pack_a(s, static_cast<const In*>(operands.a), piece.row + i, rows, k, depth, packed_a);
+      const float* bias = first && s.has_bias ? operands.bias + piece.column : nullptr;
+      if constexpr (sums_in_c) {
+        const float* partial = first && !s.accumulate ? nullptr : c;
+        const TileOutput<float> out{c, s.n, partial, s.n, bias, nullptr};
+        multiply_block(packed_a, packed_b, rows, piece.columns, depth, out.at(i, 0));
+      } else {
+        const float* partial = first ? nullptr : sums;
+        if (last) {
+          const TileOutput<Out> out{
+              c, s.n, partial, blocks.columns, bias, s.accumulate ? c : nullptr};
+          multiply_block(packed_a, packed_b, rows, piece.columns, depth, out.at(i, 0));
+        } else {
+          const TileOutput<float> out{sums, blocks.columns, partial, blocks.columns, bias, nullptr};
+          multiply_block(packed_a, packed_b, rows, piece.columns, depth, out.at(i, 0));
+        }
+      }
+    }
+  }
+}
+
+template <class In, class Out>
+void multiply_rectangle(const GemmShape& s, const GemmOperands& operands, const GemmBlocks& blocks,
+                        const GemmRectangle& all, float* workspace) {
+  if (has_few_rows(s)) {
+    multiply_rows<In, Out>(
+        static_cast<const In*>(operands.a), static_cast<const In*>(operands.b), s.m, s.k,
+        all.column, all.column + all.columns,
+        {static_cast<Out*>(operands.c), s.n, s.has_bias ? operands.bias : nullptr, s.accumulate});
+    return;
+  }
+  float* const packed_a = workspace;
+  float* const packed_b = packed_a + blocks.a_elements();
+  float* const sums = packed_b + blocks.b_elements();
+  for (int64_t j = 0; j < all.columns; j += blocks.columns) {
+    for (int64_t i = 0; i < all.rows; i += blocks.rows) {
+      const GemmRectangle piece{all.row + i, all.column + j, std::min(blocks.rows, all.rows - i),
+                                std::min(blocks.columns, all.columns - j)};
+      multiply_piece<In, Out>(s, operands, blocks, piece, packed_a, packed_b, sums);
+    }
+  }
+}
+
+void gemm_rectangle(const GemmShape& s, const GemmOperands& operands, const GemmBlocks& blocks,
+                    const GemmRectangle& all, float* workspace) {
+  if (s.a == Format::f32) {
+    s.c == Format::f32 ? multiply_rectangle<float, float>(s, operands, blocks, all, workspace)
+                       : multiply_rectangle<float, bf16>(s, operands, blocks, all, workspace);
+  } else {
+    s.c == Format::f32 ? multiply_rectangle<bf16, float>(s, operands, blocks, all, workspace)
+                       : multiply_rectangle<bf16, bf16>(s, operands, blocks, all, workspace);
+  }
+}
+
+}  // namespace plimsoll::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace plimsoll::cpu {
+namespace {
+
+// Multiples of every target's tile, so that plans do not depend on the target.
+constexpr int64_t kRowGranule = 12;
+constexpr int64_t kColumnGranule = 32;
+
+// A panel of b (16 KiB with AVX2) fits a first level cache, the packed rows of a (216 KiB) half a
+// second level one. Packed elements are used some 500 times, which makes up for packing them.
+constexpr int64_t kMostDepth = 256;
+constexpr int64_t kMostPackedRows = 216;
+constexpr int64_t kMostColumns = 512;
+constexpr int64_t kMostRows = 516;
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t granule) { return divide_up(a, granule) * granule; }
+
+// The size of equal pieces of `total`, at most `most`, multiples of `granule`.
+int64_t piece_of(int64_t total, int64_t most, int64_t granule) {
+  const int64_t pieces = std::max<int64_t>(1, divide_up(total, most));
+  return round_up(divide_up(total, pieces), granule);
+}
+
+// c in a grid of rectangles, one a thread.
+struct Grid {
+  int64_t down, across;
+  int64_t rows, columns;  // of one rectangle, the last ones may be smaller or empty
+
+  GemmRectangle rectangle(const GemmShape& s, int64_t thread) const {
+    const int64_t row = std::min(s.m, thread / across * rows);
+    const int64_t column = std::min(s.n, thread % across * columns);
+    return {row, column, std::min(rows, s.m - row), std::min(columns, s.n - column)};
+  }
+};
+
+// The grid whose rectangles cost least: multiplication and packing, in cycles per k.
+Grid grid_of(const GemmShape& s, int threads) {
+  if (has_few_rows(s)) {
+    return {1, threads, s.m, round_up(divide_up(s.n, threads), kColumnGranule)};
+  }
+  Grid best{};
+  double best_cost = 0;
+  for (int64_t down = 1; down <= threads; ++down) {
+    if (threads % down != 0) continue;
+    const int64_t across = threads / down;
+    const int64_t rows = round_up(divide_up(s.m, down), kRowGranule);
+    const int64_t columns = round_up(divide_up(s.n, across), kColumnGranule);
+    const auto products = static_cast<double>(rows * columns);
+    const auto packed = static_cast<double>(rows * divide_up(columns, kMostColumns) +
+                                            columns * divide_up(rows, kMostRows));
+    const double cost = products / 16 + packed / 2;
+    if (best.down == 0 || cost < best_cost) {
+      best = {down, across, rows, columns};
+      best_cost = cost;
+    }
+  }
+  return best;
+}
+
+// depth depends on k only: it decides the order of sums.
+GemmBlocks blocks_of(const GemmShape& s, const Grid& grid) {
+  const int64_t rows = piece_of(grid.rows, kMostRows, kRowGranule);
+  return {rows, piece_of(rows, kMostPackedRows, kRowGranule),
+          piece_of(grid.columns, kMostColumns, kColumnGranule), piece_of(s.k, kMostDepth, 4)};
+}
+
+// f32 elements, a multiple of a cache line.
+int64_t workspace_per_thread(const GemmShape& s, const GemmBlocks& blocks) {
+  if (has_few_rows(s)) return 0;
+  const bool sums = s.c != Format::f32 && s.k > blocks.depth;
+  return round_up(
+      blocks.a_elements() + blocks.b_elements() + (sums ? blocks.rows * blocks.columns : 0), 16);
+}
+
+HWY_EXPORT(gemm_rectangle);
+
+}  // namespace
+
+size_t gemm_workspace(const GemmShape& s, int threads) {
+  const GemmBlocks blocks = blocks_of(s, grid_of(s, threads));
+  return static_cast<size_t>(threads * workspace_per_thread(s, blocks)) * sizeof(float);
+}
+
+void gemm(const GemmShape& s, const View& a, const View& b, const View& bias, const View& c,
+          std::span<std::byte> workspace, int threads) {
+  const GemmOperands operands{a.data, b.data, bias.as<float>(), c.data};
+  const Grid grid = grid_of(s, threads);
+  const GemmBlocks blocks = blocks_of(s, grid);
+  const int64_t scratch = workspace_per_thread(s, blocks);
+  const auto multiply = HWY_DYNAMIC_DISPATCH(gemm_rectangle);
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (int thread = 0; thread < threads; ++thread) {
+    multiply(s, operands, blocks, grid.rectangle(s, thread),
+             reinterpret_cast<float*>(workspace.data()) + thread * scratch);
+  }
+}
+
+}  // namespace plimsoll::cpu
+#endif  // HWY_ONCE
