@@ -1,0 +1,32 @@
+// Continues a text with a trained model, so that a person can see what it learned.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <ostream>
+#include <span>
+#include <string>
+
+namespace plimsoll::train {
+
+struct GenerateOptions {
+  std::string prompt;
+  int64_t tokens = 400;
+  double temperature = 0.8;
+  int64_t top_k = 40;
+  int64_t seed = 1;
+  int threads = 0;
+};
+
+// Writes the prompt and its continuation to `out` as it goes. Computes in f32 from the master
+// weights of the newest whole checkpoint. The context is the run's sequence length: when it is
+// full, the older half is dropped.
+// Raises Exit::usage for an empty prompt and for options out of range, Exit::data for a run without
+// a checkpoint.
+void generate(const std::filesystem::path& run, const GenerateOptions& options, std::ostream& out);
+
+// Index drawn from softmax(logits / temperature) over the `top_k` largest (0: all), by `uniform` in
+// (0, 1). Temperature 0 gives the first of the largest.
+int32_t draw(std::span<const float> logits, double temperature, int64_t top_k, double uniform);
+
+}  // namespace plimsoll::train

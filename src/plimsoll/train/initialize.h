@@ -1,0 +1,13 @@
+// Initial weights: each element depends only on the seed, the parameter's name and its index.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "plimsoll/model/inventory.h"
+
+namespace plimsoll::train {
+
+void initialize(const model::Parameter& parameter, int64_t seed, std::span<float> weights);
+
+}  // namespace plimsoll::train

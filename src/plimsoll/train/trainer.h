@@ -1,0 +1,57 @@
+// A planned run in motion: the arena, the program at its addresses, and the step loop's parts.
+//
+// trainer.h knows numbers, not files or terminals; run.h puts it into a run directory.
+#pragma once
+
+#include <memory>
+
+#include "plimsoll/data/loader.h"
+#include "plimsoll/runtime/executor.h"
+#include "plimsoll/train/planned_run.h"
+
+namespace plimsoll::train {
+
+struct StepResult {
+  double loss = 0;  // mean over the global batch, nats a token
+  double lr = 0;
+  double grad_norm = 0;  // of the global gradient, before clipping
+};
+
+class Trainer {
+ public:
+  // Allocates the arena of the plan and prepares every op. Nothing above 64 KiB is allocated after
+  // this, until the object is gone. `run`, `backend` and `dataset` must outlive the trainer.
+  Trainer(const PlannedRun& run, const runtime::Backend& backend, const data::Dataset& dataset);
+
+  // Either draws the initial weights, or takes the loaded ones as they are; then makes everything
+  // that follows from them. `step` and `samples` are 0 for a fresh start.
+  void start_fresh();
+  void start_from(int64_t step, int64_t samples);
+
+  // One optimizer step over a global batch.
+  StepResult step();
+
+  // Mean loss of the held-out tokens, nats a token. Leaves weights and gradients as they are.
+  double evaluate();
+
+  int64_t steps_done() const { return steps_done_; }
+  int64_t samples_consumed() const { return loader_.position(); }
+  const runtime::Executor& executor() const { return executor_; }
+  Bytes allocated() const { return arena_.size(); }
+
+  // Of the last step: the first parameter whose gradient is not finite; empty when all are.
+  std::string first_non_finite_gradient() const;
+
+ private:
+  double sum_of_losses() const;
+
+  const PlannedRun& run_;
+  const data::Dataset& dataset_;
+  runtime::Arena arena_;
+  runtime::Executor executor_;
+  data::Loader loader_;
+  data::ValidationBatches validation_;
+  int64_t steps_done_ = 0;
+};
+
+}  // namespace plimsoll::train

@@ -1,0 +1,53 @@
+#include "plimsoll/train/training_state.h"
+
+#include <functional>
+
+#include "plimsoll/train/checkpoint_writer.h"
+#include "plimsoll/train/initialize.h"
+
+namespace plimsoll::train {
+
+namespace {
+
+using Address = std::function<std::span<std::byte>(step::TensorId)>;
+
+std::vector<Shard> shards_at(const step::TrainingStep& step, const Address& address) {
+  Shard weights = {.file = weights_file};
+  Shard optimizer = {.file = optimizer_file};
+  for (const step::ParameterTensors& p : step.parameters) {
+    const model::Parameter& parameter = p.parameter;
+    std::vector<int64_t> shape = {parameter.columns};
+    if (parameter.matrix) shape.insert(shape.begin(), parameter.rows);
+    const auto tensor = [&](const char* suffix, step::TensorId id) {
+      return NamedTensor{parameter.name + suffix, shape, Format::f32, address(id)};
+    };
+    weights.tensors.push_back(tensor("", p.master));
+    optimizer.tensors.push_back(tensor(".m", p.m));
+    optimizer.tensors.push_back(tensor(".v", p.v));
+  }
+  return {std::move(weights), std::move(optimizer)};
+}
+
+}  // namespace
+
+std::vector<Shard> checkpoint_shards(const step::TrainingStep& step,
+                                     const runtime::Executor& executor) {
+  return shards_at(step, [&](step::TensorId id) { return executor.view(id).bytes(); });
+}
+
+Bytes snapshot_bytes(const step::TrainingStep& step) {
+  return snapshot_bytes(shards_at(step, [&](step::TensorId id) {
+    // Only the length is read.
+    return std::span<std::byte>(static_cast<std::byte*>(nullptr),
+                                static_cast<size_t>(bytes(step.program.tensor(id)).count));
+  }));
+}
+
+void initialize_weights(const step::TrainingStep& step, const runtime::Executor& executor,
+                        int64_t seed) {
+  for (const step::ParameterTensors& p : step.parameters) {
+    initialize(p.parameter, seed, executor.view(p.master).span<float>());
+  }
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,27 @@
+// What of a training step is kept on disk: the master weights and the optimizer's moments.
+#pragma once
+
+#include <vector>
+
+#include "plimsoll/runtime/executor.h"
+#include "plimsoll/step/builder.h"
+#include "plimsoll/train/checkpoint.h"
+
+namespace plimsoll::train {
+
+inline constexpr const char* weights_file = "model.safetensors";
+inline constexpr const char* optimizer_file = "optimizer.safetensors";
+
+// The shards of a checkpoint: `model.safetensors` holds every parameter in f32 under its own name,
+// `optimizer.safetensors` the moments as NAME.m and NAME.v. Views into the executor's arena.
+std::vector<Shard> checkpoint_shards(const step::TrainingStep& step,
+                                     const runtime::Executor& executor);
+
+// The size of a snapshot of those shards, known before there is an arena.
+Bytes snapshot_bytes(const step::TrainingStep& step);
+
+// Fills the master weights with their initial values.
+void initialize_weights(const step::TrainingStep& step, const runtime::Executor& executor,
+                        int64_t seed);
+
+}  // namespace plimsoll::train

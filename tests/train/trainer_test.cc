@@ -1,0 +1,191 @@
+#include "plimsoll/train/trainer.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "plimsoll/runtime/cpu/cpu_backend.h"
+#include "plimsoll/train/training_state.h"
+#include "tests/data/files.h"
+
+namespace plimsoll::train {
+namespace {
+
+// A text that a model can learn something from.
+std::string corpus_text() {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += fmt::format("{} plus {} is {}. ", i, i % 7, i + i % 7);
+  return text;
+}
+
+class Trainers : public ::testing::Test {
+ protected:
+  Trainers() : backend_(cpu::make_cpu_backend(2)) { folder_.write("corpus.txt", corpus_text()); }
+
+  Config small_config() const {
+    Config config;
+    config.model = {
+        .layers = 2, .hidden = 32, .heads = 4, .query_groups = 2, .head_dim = 8, .ffn_hidden = 48};
+    config.step = {.precision = step::Precision::bf16,
+                   .micro_batch = 2,
+                   .global_batch = 4,
+                   .sequence_length = 24};
+    config.schedule.lr = 1e-2;
+    config.data.train = folder_ / "corpus.txt";
+    config.train.steps = 20;
+    config.train.eval_batches = 2;
+    return config;
+  }
+
+  data::Dataset open(const Config& config) const {
+    return data::open_dataset({.train = config.data.train,
+                               .validation_fraction = 0.05,
+                               .sequence_length = config.step.sequence_length,
+                               .vocabulary = config.model.vocab});
+  }
+
+  std::vector<double> losses(Trainer& trainer, int steps) const {
+    std::vector<double> all;
+    for (int i = 0; i < steps; ++i) all.push_back(trainer.step().loss);
+    return all;
+  }
+
+  data::Folder folder_;
+  std::unique_ptr<runtime::Backend> backend_;
+};
+
+TEST_F(Trainers, LearnSomething) {
+  for (const auto precision : {step::Precision::fp32, step::Precision::bf16}) {
+    Config config = small_config();
+    config.step.precision = precision;
+    config = resolve(config);
+    const data::Dataset dataset = open(config);
+    const PlannedRun run = plan_run(config, *backend_);
+    Trainer trainer(run, *backend_, dataset);
+    trainer.start_fresh();
+    const double before = trainer.evaluate();
+    EXPECT_NEAR(before, std::log(264), 0.2);
+    losses(trainer, 20);
+    EXPECT_LT(trainer.evaluate(), before - 1.5);
+  }
+}
+
+TEST_F(Trainers, RepeatARunBitForBit) {
+  const Config config = resolve(small_config());
+  const data::Dataset dataset = open(config);
+  const PlannedRun run = plan_run(config, *backend_);
+  Trainer first(run, *backend_, dataset), second(run, *backend_, dataset);
+  first.start_fresh();
+  second.start_fresh();
+  EXPECT_EQ(losses(first, 8), losses(second, 8));
+}
+
+TEST_F(Trainers, EvaluateWithoutLeavingATrace) {
+  const Config config = resolve(small_config());
+  const data::Dataset dataset = open(config);
+  const PlannedRun run = plan_run(config, *backend_);
+  Trainer plain(run, *backend_, dataset), evaluating(run, *backend_, dataset);
+  plain.start_fresh();
+  evaluating.start_fresh();
+  for (int i = 0; i < 5; ++i) {
+    const double held_out = evaluating.evaluate();
+    EXPECT_EQ(held_out, evaluating.evaluate());
+    EXPECT_EQ(plain.step().loss, evaluating.step().loss) << "step " << i + 1;
+  }
+}
+
+// What an op does not write before it is read would show: as NaN, or as another number.
+TEST_F(Trainers, DoNotDependOnWhatWasInTheArena) {
+  const Config config = resolve(small_config());
+  const data::Dataset dataset = open(config);
+  const PlannedRun run = plan_run(config, *backend_);
+  Trainer clean(run, *backend_, dataset), dirty(run, *backend_, dataset);
+  const auto spoil = [&] {
+    for (size_t i = 0; i < run.step.program.tensors.size(); ++i) {
+      if (run.step.program.tensors[i].persistent) continue;
+      const View view = dirty.executor().view(static_cast<step::TensorId>(i));
+      if (run.memory.sizes[i].count > 0) std::memset(view.data, 0xff, view.bytes().size());
+    }
+  };
+  clean.start_fresh();
+  spoil();
+  dirty.start_fresh();
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(clean.step().loss, dirty.step().loss) << "step " << i + 1;
+    spoil();
+  }
+}
+
+TEST_F(Trainers, ContinueBitIdenticallyFromACheckpoint) {
+  for (const auto precision : {step::Precision::fp32, step::Precision::bf16}) {
+    Config config = small_config();
+    config.step.precision = precision;
+    config = resolve(config);
+    const data::Dataset dataset = open(config);
+    const PlannedRun run = plan_run(config, *backend_);
+    Trainer whole(run, *backend_, dataset);
+    whole.start_fresh();
+    losses(whole, 5);
+    const std::filesystem::path root = folder_ / fmt::format("{}", run.memory.arena.count);
+    save_checkpoint(root, {.step = 5, .samples = whole.samples_consumed()},
+                    checkpoint_shards(run.step, whole.executor()));
+    Trainer resumed(run, *backend_, dataset);
+    const auto found = newest_valid(root);
+    ASSERT_TRUE(found);
+    load_checkpoint(*found, checkpoint_shards(run.step, resumed.executor()));
+    resumed.start_from(found->state.step, found->state.samples);
+    EXPECT_EQ(losses(whole, 8), losses(resumed, 8));
+    EXPECT_EQ(whole.evaluate(), resumed.evaluate());
+  }
+}
+
+TEST_F(Trainers, GetTheSameGradientHoweverABatchIsCut) {
+  std::vector<double> norms;
+  for (const int64_t micro : {1, 2, 4}) {
+    Config config = small_config();
+    config.step.precision = step::Precision::fp32;
+    config.step.micro_batch = micro;
+    config = resolve(config);
+    const data::Dataset dataset = open(config);
+    const PlannedRun run = plan_run(config, *backend_);
+    Trainer trainer(run, *backend_, dataset);
+    trainer.start_fresh();
+    norms.push_back(trainer.step().grad_norm);
+  }
+  EXPECT_NEAR(norms[1] / norms[0], 1, 1e-5);
+  EXPECT_NEAR(norms[2] / norms[0], 1, 1e-5);
+}
+
+RC_GTEST_FIXTURE_PROP(Trainers, AllocateWhatWasPlannedToTheByte, ()) {
+  Config config = small_config();
+  config.model.family = *rc::gen::element(model::Family::gpt2, model::Family::llama);
+  config.model.layers = *rc::gen::inRange<int64_t>(1, 4);
+  config.model.heads = *rc::gen::element<int64_t>(1, 2, 4);
+  config.model.head_dim = 2 * *rc::gen::inRange<int64_t>(1, 8);
+  config.model.hidden = config.model.heads * config.model.head_dim;
+  config.model.ffn_hidden = *rc::gen::inRange<int64_t>(1, 64);
+  config.model.query_groups = config.model.heads;
+  if (config.model.family == model::Family::llama) {
+    config.model.query_groups = *rc::gen::element<int64_t>(1, config.model.heads);
+    config.model.qk_norm = *rc::gen::arbitrary<bool>();
+    config.model.tied_head = *rc::gen::arbitrary<bool>();
+  }
+  config.step.precision = *rc::gen::element(step::Precision::fp32, step::Precision::bf16);
+  config.step.sequence_length = *rc::gen::inRange<int64_t>(1, 40);
+  config.step.head_chunk = *rc::gen::inRange<int64_t>(1, 100);
+  config.checkpoint.in_background = *rc::gen::arbitrary<bool>();
+  config = resolve(config);
+  const data::Dataset dataset = open(config);
+  const PlannedRun run = plan_run(config, *backend_);
+  Trainer trainer(run, *backend_, dataset);
+  trainer.start_fresh();
+  RC_ASSERT(std::isfinite(trainer.step().loss));
+  RC_ASSERT(trainer.allocated() == run.memory.arena);
+  RC_ASSERT(!step::find_overlap(run.step.program, run.memory).found());
+  RC_ASSERT(planner::plan_json(run.view())["memory"]["arena_bytes"] == run.memory.arena.count);
+}
+
+}  // namespace
+}  // namespace plimsoll::train
