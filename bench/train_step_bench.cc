@@ -1,0 +1,166 @@
+// How close is a training step to this machine's matrix products?
+//
+// GPT-2 124M, 4 x 64 tokens: the FLOP/s of whole steps (6 N tokens and attention, as planned)
+// against the rate of oneDNN's own product of the same format, both measured in this process and
+// interleaved. Then where the step's time goes, by op kind.
+//
+// usage: train_step_bench [micro_batch] [sequence_length] [preset]
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <vector>
+
+#include "plimsoll/planner/plan_report.h"
+#include "plimsoll/runtime/cpu/cpu_backend.h"
+#include "plimsoll/runtime/cpu/machine.h"
+#include "plimsoll/runtime/executor.h"
+#include "plimsoll/train/initialize.h"
+
+namespace {
+
+using namespace plimsoll;
+
+double seconds(const std::function<void()>& action) {
+  const auto begin = std::chrono::steady_clock::now();
+  action();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+struct Spread {
+  double minimum, median;
+};
+Spread spread(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return {values.front(), values[values.size() / 2]};
+}
+
+// oneDNN's product of 1024 x 1024 x 1024 in `format`; empty when oneDNN has none on this CPU.
+class OneDnnProduct {
+ public:
+  static constexpr int64_t size = 1024;
+  static constexpr double flops = 2.0 * size * size * size;
+
+  explicit OneDnnProduct(Format format) {
+    using dnnl::memory;
+    const auto type = format == Format::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
+    const memory::desc ab({size, size}, type, memory::format_tag::ab);
+    const memory::desc c({size, size}, memory::data_type::f32, memory::format_tag::ab);
+    try {
+      const dnnl::matmul::primitive_desc pd(dnnl::matmul::desc(ab, ab, c), engine_);
+      name_ = pd.impl_info_str();
+      product_ = dnnl::matmul(pd);
+      arguments_ = {{DNNL_ARG_SRC, memory(ab, engine_)},
+                    {DNNL_ARG_WEIGHTS, memory(ab, engine_)},
+                    {DNNL_ARG_DST, memory(c, engine_)}};
+    } catch (const dnnl::error&) {
+      name_.clear();
+    }
+  }
+  explicit operator bool() const { return !name_.empty(); }
+  const std::string& name() const { return name_; }
+  double run() {
+    return seconds([&] {
+      product_.execute(stream_, arguments_);
+      stream_.wait();
+    });
+  }
+
+ private:
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  dnnl::matmul product_;
+  std::unordered_map<int, dnnl::memory> arguments_;
+  std::string name_;
+};
+
+void bench(step::Precision precision, const model::ModelConfig& model, int64_t micro_batch,
+           int64_t sequence) {
+  const auto backend = cpu::make_cpu_backend(0);
+  const step::StepConfig config = {.precision = precision,
+                                   .micro_batch = micro_batch,
+                                   .global_batch = micro_batch,
+                                   .sequence_length = sequence,
+                                   .head_chunk = 128};
+  step::TrainingStep step = step::build_training_step(model, config, {});
+  step.program = add_workspaces(std::move(step.program), [&](const auto& p, const step::Op& op) {
+    return backend->workspace(p, op);
+  });
+  const step::MemoryPlan plan = step::plan_memory(step.program);
+  const runtime::Arena arena(plan.arena);
+  const runtime::Executor executor(step.program, plan, *backend, arena);
+  for (const auto& p : step.parameters) {
+    train::initialize(p.parameter, 1, executor.view(p.master).span<float>());
+  }
+  executor.run(step::Phase::setup);
+  for (const step::TensorId id : {step.tokens, step.targets}) {
+    int32_t next = 0;
+    for (int32_t& token : executor.view(id).span<int32_t>()) {
+      token = next = (next * 1103 + 12345) % static_cast<int32_t>(model.vocab);
+    }
+  }
+  const std::span<float> settings = executor.view(step.settings).span<float>();
+  settings[0] = 1e-4f, settings[1] = 0.1f, settings[2] = 0.05f;
+
+  const bool bf16 = precision == step::Precision::bf16;
+  OneDnnProduct own(bf16 ? Format::bf16 : Format::f32);
+  OneDnnProduct f32(Format::f32);
+  OneDnnProduct& product = own ? own : f32;
+  std::vector<double> steps, products;
+  for (int i = 0; i < 9; ++i) {
+    steps.push_back(seconds([&] {
+      executor.run_micro_step();
+      executor.run(step::Phase::optimizer);
+    }));
+    for (int j = 0; j < 8; ++j) products.push_back(product.run());
+  }
+  const double tokens = static_cast<double>(micro_batch * sequence);
+  const double flops = planner::flops_per_token(step.program, config).total() * tokens;
+  const Spread s = spread(steps), p = spread(products);
+  fmt::print("{}: step min {:.1f} ms, median {:.1f} ms: {:.1f} tok/s; {:.1f} GFLOP/s\n",
+             bf16 ? "bf16" : "fp32", s.minimum * 1e3, s.median * 1e3, tokens / s.median,
+             flops / s.median / 1e9);
+  fmt::print("  oneDNN {}{}: {:.1f} GFLOP/s at the median, {:.1f} at best\n", product.name(),
+             own ? "" : " (f32: it has no bf16 product here)",
+             OneDnnProduct::flops / p.median / 1e9, OneDnnProduct::flops / p.minimum / 1e9);
+  fmt::print("  ratio: {:.2f} of medians, {:.2f} of bests\n",
+             flops / s.median / (OneDnnProduct::flops / p.median),
+             flops / s.minimum / (OneDnnProduct::flops / p.minimum));
+
+  std::map<std::string, double> by_kind;
+  for (size_t i = 0; i < step.program.ops.size(); ++i) {
+    const int op = static_cast<int>(i);
+    if (step.program.ops[i].phase == step::Phase::setup) continue;
+    by_kind[std::string(kind_name(step.program.ops[i]))] +=
+        seconds([&] { executor.run(op, op + 1); });
+  }
+  std::vector<std::pair<double, std::string>> sorted;
+  double total = 0;
+  for (const auto& [kind, time] : by_kind) {
+    sorted.push_back({time, kind});
+    total += time;
+  }
+  std::sort(sorted.rbegin(), sorted.rend());
+  for (const auto& [time, kind] : sorted) {
+    if (time > total * 0.005) {
+      fmt::print("    {:<22}{:8.1f} ms {:5.1f} %\n", kind, time * 1e3, 100 * time / total);
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int64_t micro_batch = argc > 1 ? std::atoll(argv[1]) : 4;
+  const int64_t sequence = argc > 2 ? std::atoll(argv[2]) : 64;
+  model::ModelConfig model = model::preset(argc > 3 ? argv[3] : "gpt2-124m");
+  if (model.vocab == 0) model.vocab = 264;
+  model = model::resolve(model);
+  fmt::print("{}, {}, {} x {} tokens, {} threads\n", cpu::processor_name(),
+             argc > 3 ? argv[3] : "gpt2-124m", micro_batch, sequence, cpu::core_count());
+  bench(step::Precision::fp32, model, micro_batch, sequence);
+  bench(step::Precision::bf16, model, micro_batch, sequence);
+}

@@ -1,0 +1,33 @@
+// The subcommands: each adds its options to the command line and says what to run when chosen.
+// No logic lives here; every file turns flags into a call of a room below.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "plimsoll/base/error.h"
+#include "plimsoll/train/config.h"
+
+namespace plimsoll::cli {
+
+// Set by the subcommand that was chosen; main runs it after parsing.
+using Action = std::function<Exit()>;
+
+void add_plan(CLI::App& app, Action& action);
+void add_train(CLI::App& app, Action& action);
+void add_generate(CLI::App& app, Action& action);
+void add_config(CLI::App& app, Action& action);
+void add_presets(CLI::App& app, Action& action);
+
+// A config file, or a preset alone, with settings on top: what `plan` and `train` read.
+struct ConfigArguments {
+  std::string path;
+  std::string preset;
+  std::vector<std::string> settings;
+};
+void add_config_arguments(CLI::App& command, ConfigArguments& arguments);
+train::Config read(const ConfigArguments& arguments);  // resolved
+
+}  // namespace plimsoll::cli
