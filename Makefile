@@ -1,0 +1,46 @@
+# Entry points for people; CMakePresets.json has the builds. Every target sets up what it needs.
+BUILD := build/release
+
+.PHONY: build quickstart check check-long bench asan format clean
+
+build: | setup
+	cmake --preset release >/dev/null
+	cmake --build --preset release
+
+# Builds Plimsoll, plans a run, trains it for a few minutes, and lets the model write.
+quickstart: | setup
+	cmake --preset release -DPLIMSOLL_TESTS=OFF -DPLIMSOLL_BENCH=OFF >/dev/null
+	cmake --build --preset release
+	scripts/quickstart $(BUILD)/plimsoll
+
+# All tests that take minutes, not hours.
+check: | setup
+	cmake --preset release -DPLIMSOLL_TESTS=ON -DPLIMSOLL_BENCH=ON >/dev/null
+	cmake --build --preset release
+	scripts/check $(BUILD)
+
+# The tests once more under the sanitizers, and the presets that nothing else builds.
+check-long: check
+	cmake --preset asan >/dev/null
+	cmake --build --preset asan
+	scripts/check build/asan
+	cmake --preset minimal >/dev/null
+	cmake --build --preset minimal
+	build/minimal/plimsoll plan configs/quickstart.toml
+
+bench: build
+	scripts/bench $(BUILD)
+
+asan: | setup
+	cmake --preset asan >/dev/null
+	cmake --build --preset asan
+
+format:
+	git ls-files '*.h' '*.cc' | xargs clang-format -i
+
+clean:
+	rm -rf build
+
+.PHONY: setup
+setup:
+	@scripts/setup
