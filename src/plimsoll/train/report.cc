@@ -86,23 +86,6 @@ std::vector<Series> curve(const std::string& label, const std::vector<double>& x
   return {{.x = x, .y = y, .faint = true}, {.label = label, .x = x, .y = smoothed(y, window)}};
 }
 
-std::string loss_chart(const ReportInput& input) {
-  LineChart chart;
-  chart.title = "Loss";
-  chart.x_label = "step";
-  chart.y_label = "nats per token";
-  chart.width = 940;
-  chart.height = 380;
-  chart.series = curve("train", input.steps.step, input.steps.loss);
-  Series validation = {.label = "validation", .x = {}, .y = {}, .points = true};
-  for (const ValidationPoint& point : input.validation) {
-    validation.x.push_back(point.step);
-    validation.y.push_back(point.loss);
-  }
-  if (!validation.x.empty()) chart.series.push_back(std::move(validation));
-  return card(to_svg(chart));
-}
-
 std::string small_chart(const std::string& title, const std::vector<double>& x,
                         const std::vector<double>& y, bool smooth) {
   if (y.empty()) return {};
@@ -121,7 +104,7 @@ std::string curves(const ReportInput& input) {
       small_chart("Learning rate", steps.step, steps.lr, false) +
       small_chart("Gradient norm", steps.step, steps.grad_norm, true) +
       small_chart("Tokens per second", steps.step, steps.tokens_per_second, true);
-  return loss_chart(input) + fmt::format("<div class=\"small\">\n{}</div>\n", small);
+  return card(to_svg(loss_chart(input))) + fmt::format("<div class=\"small\">\n{}</div>\n", small);
 }
 
 std::string role_bar(const std::vector<RoleBytes>& roles) {
@@ -160,6 +143,23 @@ std::string memory(const ReportInput& input) {
 }
 
 }  // namespace
+
+LineChart loss_chart(const ReportInput& input) {
+  LineChart chart;
+  chart.title = "Loss";
+  chart.x_label = "step";
+  chart.y_label = "nats per token";
+  chart.width = 940;
+  chart.height = 380;
+  chart.series = curve("train", input.steps.step, input.steps.loss);
+  Series validation = {.label = "validation", .x = {}, .y = {}, .points = true};
+  for (const ValidationPoint& point : input.validation) {
+    validation.x.push_back(point.step);
+    validation.y.push_back(point.loss);
+  }
+  if (!validation.x.empty()) chart.series.push_back(std::move(validation));
+  return chart;
+}
 
 std::string report_html(const ReportInput& input) {
   const std::string title = xml_escape(input.title);

@@ -43,6 +43,9 @@ struct ReportInput {
 
 std::string report_html(const ReportInput& input);
 
+// The loss over the steps, trained and held out: loss.svg, and the first picture of the report.
+LineChart loss_chart(const ReportInput& input);
+
 // Mean of the values around each one, over at most `window` of them. Near the beginning, where
 // losses fall fast, fewer and as many on either side, so that it is not pulled down; near the end,
 // where noise would show, at least a quarter of the window before. Values that are not finite are

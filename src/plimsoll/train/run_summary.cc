@@ -159,6 +159,7 @@ void write_report(const PlannedRun& run, const RunDirectory& directory,
   }
   report.config = to_toml(config);
   write_file_atomically(directory.path() / "report.html", report_html(report));
+  write_file_atomically(directory.path() / "loss.svg", to_svg(loss_chart(report)));
 }
 
 }  // namespace plimsoll::train

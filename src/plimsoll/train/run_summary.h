@@ -30,7 +30,8 @@ struct RunFacts {
 nlohmann::ordered_json run_summary(const PlannedRun& run, const RunMeasurements& measured,
                                    const RunFacts& facts);
 
-// Reads the metrics of the whole run back from its directory and writes report.html there.
+// Reads the metrics of the whole run back from its directory and writes report.html and
+// loss.svg there.
 void write_report(const PlannedRun& run, const RunDirectory& directory,
                   const nlohmann::ordered_json& summary);
 
