@@ -1,0 +1,1 @@
+// Compiled for the precompiled headers it carries (CMakeLists.txt).
