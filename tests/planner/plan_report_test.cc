@@ -48,18 +48,25 @@ TEST(PlanReport, CountsAboutSixFlopsAParameter) {
               0.12);
 }
 
-TEST(PlanReport, AdvisesOnlyChangesThatLowerTheArena) {
+TEST(PlanReport, AdvisesTheCheapestChangesThatFit) {
   const Planned plan("gpt2-124m");
   const Bytes arena = plan.memory.arena;
-  const Error error =
-      does_not_fit(plan.view({1000}),
-                   {{"worse", arena + Bytes{1}}, {"better", {999}}, {"less", arena - Bytes{1}}});
-  EXPECT_EQ(error.code(), Exit::does_not_fit);
-  const std::string text = error.message();
+  const std::string text = does_not_fit(plan.view({1000}), {{"worse", arena + Bytes{1}, 0.5},
+                                                            {"dear", {10}, 1.2},
+                                                            {"cheap", {999}, 1.01},
+                                                            {"too little", arena - Bytes{1}}})
+                               .message();
   EXPECT_EQ(text.find("worse"), std::string::npos) << text;
-  EXPECT_LT(text.find("better"), text.find("less")) << text;
-  EXPECT_NE(text.find("999 B, fits"), std::string::npos) << text;
-  EXPECT_NE(text.find("still too much"), std::string::npos) << text;
+  EXPECT_EQ(text.find("too little"), std::string::npos) << text;
+  EXPECT_LT(text.find("cheap"), text.find("dear")) << text;
+}
+
+TEST(PlanReport, SaysWhenNoChangeIsEnough) {
+  const Planned plan("gpt2-124m");
+  const Error error = does_not_fit(plan.view({1000}), {{"less", plan.memory.arena - Bytes{1}}});
+  EXPECT_EQ(error.code(), Exit::does_not_fit);
+  EXPECT_NE(error.message().find("less"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("still too much"), std::string::npos) << error.message();
 }
 
 TEST(Timeline, StacksToTheLiveBytesOfEveryOp) {

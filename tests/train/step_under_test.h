@@ -10,6 +10,8 @@
 namespace plimsoll::train {
 
 struct StepUnderTest {
+  using Pass = std::function<step::Program(step::Program)>;
+
   std::unique_ptr<runtime::Backend> backend;
   step::TrainingStep step;
   step::MemoryPlan plan;
@@ -17,9 +19,10 @@ struct StepUnderTest {
   std::unique_ptr<runtime::Executor> executor;
 
   StepUnderTest(const model::ModelConfig& model, const step::StepConfig& config,
-                const step::OptimizerConfig& optimizer, int threads = 2)
+                const step::OptimizerConfig& optimizer, int threads = 2, const Pass& pass = {})
       : backend(cpu::make_cpu_backend(threads)),
         step(step::build_training_step(model, config, optimizer)) {
+    if (pass) step.program = pass(std::move(step.program));
     step.program = add_workspaces(std::move(step.program),
                                   [&](const step::Program& program, const step::Op& op) {
                                     return backend->workspace(program, op);

@@ -52,7 +52,8 @@ struct StackedChart {
   std::vector<std::string> labels = {};
   std::vector<std::vector<double>> layers = {};
   std::vector<Band> bands = {};
-  std::optional<Marker> marker = {};  // a line at x, its text above the stack
+  std::optional<Marker> marker = {};    // a line at x, its text above the stack
+  std::vector<std::string> hover = {};  // a note for every x, shown by browsers under the pointer
   int width = 860;
   int height = 360;
   TickUnit y_unit = TickUnit::bytes;

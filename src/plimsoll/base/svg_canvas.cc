@@ -139,6 +139,13 @@ void Canvas::circle(double x, double y, double radius, std::string_view color,
                       radius, color, more);
 }
 
+void Canvas::hover(double x, double y, double width, double height, std::string_view note) {
+  out_ += fmt::format(
+      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"transparent\">"
+      "<title>{}</title></rect>\n",
+      x, y, width, height, xml_escape(note));
+}
+
 void Canvas::path(std::string_view data, std::string_view more) {
   out_ += fmt::format("<path d=\"{}\" {}/>\n", data, more);
 }

@@ -42,6 +42,8 @@ class Canvas {
                  std::string_view more = {});
   void circle(double x, double y, double radius, std::string_view color,
               std::string_view more = {});
+  // Nothing to see; a browser shows `note` while the pointer is inside.
+  void hover(double x, double y, double width, double height, std::string_view note);
   void path(std::string_view data, std::string_view more);
   // What is added between the two is cut at the edges of the rectangle; coordinates stay the same.
   void begin_clip(double x, double y, double width, double height);

@@ -17,6 +17,7 @@ constexpr double marker_room = 26;  // above the stack, for the marker's text
 struct Column {
   double x = 0;
   std::vector<double> edges;
+  size_t highest = 0;  // the x whose edges these are
 };
 
 double value_at(const std::vector<double>& layer, size_t x) {
@@ -45,7 +46,10 @@ std::vector<Column> columns_of(const StackedChart& chart, size_t most) {
     const size_t index = x * count / length;
     Column& column = columns[index];
     if (column.edges.empty()) column.x = static_cast<double>(x);
-    if (column.edges.empty() || edges.back() > column.edges.back()) column.edges = std::move(edges);
+    if (column.edges.empty() || edges.back() > column.edges.back()) {
+      column.edges = std::move(edges);
+      column.highest = x;
+    }
   }
   return columns;
 }
@@ -99,6 +103,19 @@ void draw_marker(Canvas& canvas, const Marker& marker, const std::vector<Column>
   canvas.circle(x, y, 3.5, dark_text, "stroke=\"#ffffff\"");
   canvas.text(std::max(plot.left + half, std::min(x, plot.right - half)), y - 9, marker.text,
               {.color = dark_text, .anchor = Anchor::middle, .bold = true, .halo = true});
+}
+
+// An invisible strip for each column, whose title browsers show under the pointer. Where several x
+// share a column the note is that of the highest.
+void draw_hover(Canvas& canvas, const StackedChart& chart, const std::vector<Column>& columns,
+                const Plot& plot, double length) {
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const double begin = plot.x(columns[i].x);
+    const double end = plot.x(i + 1 < columns.size() ? columns[i + 1].x : length);
+    if (columns[i].highest >= chart.hover.size()) continue;
+    canvas.hover(begin, plot.top, end - begin, plot.bottom - plot.top,
+                 chart.hover[columns[i].highest]);
+  }
 }
 
 // The layers in the order in which they lie on each other; returns the width it needs.
@@ -158,6 +175,7 @@ std::string to_svg(const StackedChart& chart) {
   }
   draw_bands(canvas, chart, plot, length);
   if (chart.marker && !columns.empty()) draw_marker(canvas, *chart.marker, columns, plot);
+  draw_hover(canvas, chart, columns, plot, length);
   draw_layer_legend(canvas, chart, plot.right + 14, plot.top + 4, legend);
   return std::move(canvas).finish();
 }

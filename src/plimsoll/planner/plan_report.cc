@@ -169,23 +169,28 @@ nlohmann::json plan_json(const PlanView& plan) {
             {"fits", memory.arena <= plan.capacity}}}};
 }
 
-Error does_not_fit(const PlanView& plan, std::vector<Change> changes) {
+Error does_not_fit(const PlanView& plan, std::vector<WhatIf> changes) {
   std::string advice = "largest at the peak:";
   const std::vector<LiveTensor> tensors = largest_at_peak(plan.step.program, plan.memory);
   for (size_t i = 0; i < std::min<size_t>(3, tensors.size()); ++i) {
     advice +=
         fmt::format("{} {} {}", i == 0 ? "" : ",", tensors[i].name, to_text(tensors[i].bytes));
   }
-  std::stable_sort(changes.begin(), changes.end(),
-                   [](const Change& a, const Change& b) { return a.arena < b.arena; });
-  bool any = false;
-  for (const Change& change : changes) {
-    if (change.arena >= plan.memory.arena) continue;
-    any = true;
-    advice += fmt::format("\n{:<36} {:>10}, {}", change.setting, to_text(change.arena),
-                          change.arena <= plan.capacity ? "fits" : "still too much");
+  std::erase_if(changes, [&](const WhatIf& c) { return c.arena >= plan.memory.arena; });
+  std::stable_sort(changes.begin(), changes.end(), [&](const WhatIf& a, const WhatIf& b) {
+    const bool a_fits = a.arena <= plan.capacity, b_fits = b.arena <= plan.capacity;
+    if (a_fits != b_fits) return a_fits;
+    return a_fits ? a.time_per_token < b.time_per_token : a.arena < b.arena;
+  });
+  const bool any_fits = !changes.empty() && changes.front().arena <= plan.capacity;
+  if (any_fits) std::erase_if(changes, [&](const WhatIf& c) { return c.arena > plan.capacity; });
+  changes.resize(std::min<size_t>(3, changes.size()));
+  for (const WhatIf& change : changes) {
+    advice += fmt::format("\n{:<34} -{:<11} time/token {:+.1f} %{}", change.setting,
+                          to_text(plan.memory.arena - change.arena),
+                          100 * (change.time_per_token - 1), any_fits ? "" : ", still too much");
   }
-  if (!any) advice += "\nNo single setting lowers it: use a smaller model or more memory.";
+  if (!any_fits) advice += "\nNo single setting is enough: combine them, or use a smaller model.";
   return Error(Exit::does_not_fit,
                fmt::format("This does not fit: {} needed, {} usable ({}); peak in {}.",
                            to_text(plan.memory.arena), to_text(plan.capacity), plan.capacity_source,

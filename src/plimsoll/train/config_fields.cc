@@ -72,7 +72,10 @@ Table describe(step::StepConfig& s) {
             "sequences in an optimizer step, a multiple of micro_batch; 0: micro_batch", derived},
            {"sequence_length", &s.sequence_length, "tokens in a sequence; 0: 256", derived},
            {"head_chunk", &s.head_chunk,
-            "tokens whose logits exist at once; 0: as many as make about 32 MiB", derived}}};
+            "tokens whose logits exist at once; 0: as many as make about 32 MiB", derived},
+           {"checkpointing", &s.checkpointing,
+            "activations dropped and recomputed: none, full, layers:K, selective:NAMES, "
+            "budget:SIZE or budget:auto"}}};
 }
 
 Table describe(step::OptimizerConfig& o) {

@@ -1,26 +1,33 @@
 #include "plimsoll/train/planned_run.h"
 
+#include <set>
+
 #include "plimsoll/train/training_state.h"
 
 namespace plimsoll::train {
 
-PlannedRun plan_run(const Config& config, const runtime::Backend& backend) {
+namespace {
+
+constexpr int frontier_points = 24;
+
+step::Program with_workspaces(step::Program program, const runtime::Backend& backend) {
+  return add_workspaces(std::move(program), [&](const step::Program& whole, const step::Op& op) {
+    return backend.workspace(whole, op);
+  });
+}
+
+// The step of the config before any of its activations is dropped, and what it may use.
+PlannedRun build(const Config& config, const runtime::Backend& backend) {
   PlannedRun run;
   run.config = config;
   run.step = step::build_training_step(config.model, config.step, config.optimizer);
-  step::Program& program = run.step.program;
   if (config.checkpoint.in_background) {
     const Bytes size = snapshot_bytes(run.step);
-    run.snapshot = add_tensor(program, {.name = "checkpoint.snapshot",
-                                        .type = {{1, (size.count + 3) / 4}, Format::i32},
-                                        .role = step::Role::workspace,
-                                        .persistent = true});
+    run.snapshot = add_tensor(run.step.program, {.name = "checkpoint.snapshot",
+                                                 .type = {{1, (size.count + 3) / 4}, Format::i32},
+                                                 .role = step::Role::workspace,
+                                                 .persistent = true});
   }
-  program = add_workspaces(std::move(program), [&](const step::Program& p, const step::Op& op) {
-    return backend.workspace(p, op);
-  });
-  run.memory = step::plan_memory(program);
-  run.device = backend.description();
   if (config.train.memory_limit.empty()) {
     const auto [bytes, source] = backend.capacity();
     run.capacity = bytes;
@@ -29,48 +36,91 @@ PlannedRun plan_run(const Config& config, const runtime::Backend& backend) {
     run.capacity = parse_bytes(config.train.memory_limit, "train.memory_limit");
     run.capacity_source = "train.memory_limit";
   }
+  run.device = backend.description();
   return run;
+}
+
+planner::PolicyContext policy_context(const PlannedRun& run, const runtime::Backend& backend) {
+  return {.program = run.step.program,
+          .layers = run.config.model.layers,
+          .device = cost::nominal_cpu(),
+          .size =
+              [&backend](const step::Program& program) {
+                return step::plan_memory(with_workspaces(program, backend)).arena;
+              },
+          .capacity = run.capacity};
+}
+
+}  // namespace
+
+PlannedRun plan_run(const Config& config, const runtime::Backend& backend) {
+  PlannedRun run = build(config, backend);
+  const step::TensorSet dropped =
+      planner::dropped_by(config.step.checkpointing, policy_context(run, backend));
+  run.step.program =
+      with_workspaces(step::checkpoint(std::move(run.step.program), dropped), backend);
+  run.memory = step::plan_memory(run.step.program);
+  return run;
+}
+
+std::vector<planner::FrontPoint> frontier(const Config& config, const runtime::Backend& backend) {
+  const PlannedRun run = build(config, backend);
+  return planner::frontier(policy_context(run, backend),
+                           config.step.global_batch / config.step.micro_batch, frontier_points);
+}
+
+std::vector<planner::WhatIf> what_ifs(const PlannedRun& run, const runtime::Backend& backend) {
+  const auto time_per_token = [](const PlannedRun& planned) {
+    const step::StepConfig& step = planned.config.step;
+    return cost::step_time(planned.step.program, cost::nominal_cpu(),
+                           step.global_batch / step.micro_batch)
+               .count /
+           static_cast<double>(step.global_batch * step.sequence_length);
+  };
+  const double unchanged = time_per_token(run);
+  std::vector<planner::WhatIf> all;
+  const auto consider = [&](std::string setting, const auto& change) {
+    Config config = run.config;
+    change(config);
+    const PlannedRun changed = plan_run(config, backend);
+    all.push_back({std::move(setting), changed.memory.arena, time_per_token(changed) / unchanged});
+  };
+  const step::StepConfig& step = run.config.step;
+  std::set<int64_t> micro_batches;  // the largest smaller one, about half, and the smallest
+  for (const int64_t most : {step.micro_batch - 1, step.micro_batch / 2, int64_t{1}}) {
+    int64_t micro = most;
+    while (micro > 1 && step.global_batch % micro != 0) --micro;
+    if (micro >= 1 && micro < step.micro_batch) micro_batches.insert(micro);
+  }
+  for (const int64_t micro : micro_batches) {
+    consider(fmt::format("step.micro_batch = {}", micro),
+             [&](Config& c) { c.step.micro_batch = micro; });
+  }
+  if (step.sequence_length > 128) {
+    const int64_t half = step.sequence_length / 2;
+    consider(fmt::format("step.sequence_length = {}", half),
+             [&](Config& c) { c.step.sequence_length = half; });
+  }
+  if (step.checkpointing != "full") {
+    consider("step.checkpointing = \"full\"", [](Config& c) { c.step.checkpointing = "full"; });
+  }
+  if (step.precision == step::Precision::fp32) {
+    consider("step.precision = \"bf16\"",
+             [](Config& c) { c.step.precision = step::Precision::bf16; });
+  }
+  if (step.head_chunk > 64) {
+    consider("step.head_chunk = 64", [](Config& c) { c.step.head_chunk = 64; });
+  }
+  if (run.config.checkpoint.in_background) {
+    consider("checkpoint.in_background = false",
+             [](Config& c) { c.checkpoint.in_background = false; });
+  }
+  return all;
 }
 
 void require_fit(const PlannedRun& run, const runtime::Backend& backend) {
   if (run.memory.arena <= run.capacity) return;
-  std::vector<planner::Change> changes;
-  const auto consider = [&](std::string setting, Config changed) {
-    changes.push_back({std::move(setting), plan_run(changed, backend).memory.arena});
-  };
-  const Config& config = run.config;
-  if (config.step.micro_batch > 1) {
-    // The largest smaller micro-batch that divides the global batch, and the smallest there is.
-    int64_t micro = config.step.micro_batch - 1;
-    while (config.step.global_batch % micro != 0) --micro;
-    for (const int64_t m : {micro, int64_t{1}}) {
-      Config changed = config;
-      changed.step.micro_batch = m;
-      consider(fmt::format("step.micro_batch = {}", m), changed);
-      if (micro == 1) break;
-    }
-  }
-  if (config.step.sequence_length > 128) {
-    Config changed = config;
-    changed.step.sequence_length /= 2;
-    consider(fmt::format("step.sequence_length = {}", changed.step.sequence_length), changed);
-  }
-  if (config.step.precision == step::Precision::fp32) {
-    Config changed = config;
-    changed.step.precision = step::Precision::bf16;
-    consider("step.precision = \"bf16\"", changed);
-  }
-  if (config.step.head_chunk > 64) {
-    Config changed = config;
-    changed.step.head_chunk = 64;
-    consider("step.head_chunk = 64", changed);
-  }
-  if (config.checkpoint.in_background) {
-    Config changed = config;
-    changed.checkpoint.in_background = false;
-    consider("checkpoint.in_background = false", changed);
-  }
-  throw planner::does_not_fit(run.view(), std::move(changes));
+  throw planner::does_not_fit(run.view(), what_ifs(run, backend));
 }
 
 }  // namespace plimsoll::train

@@ -1,6 +1,7 @@
 // A run before its first kernel: the resolved config, the program and its memory plan.
 #pragma once
 
+#include "plimsoll/planner/checkpointing.h"
 #include "plimsoll/planner/plan_report.h"
 #include "plimsoll/runtime/backend.h"
 #include "plimsoll/train/config.h"
@@ -24,6 +25,12 @@ struct PlannedRun {
 // Builds and sizes the step of a resolved config for `backend`. The same function serves `plan` and
 // `train`, so what is printed is what is allocated.
 PlannedRun plan_run(const Config& resolved, const runtime::Backend& backend);
+
+// Memory against recomputation for this configuration, whatever its own policy is.
+std::vector<planner::FrontPoint> frontier(const Config& resolved, const runtime::Backend& backend);
+
+// The arena and predicted time after each of the single changes that make sense for this run.
+std::vector<planner::WhatIf> what_ifs(const PlannedRun& run, const runtime::Backend& backend);
 
 // Raises Exit::does_not_fit, with the changes of single settings that would lower the arena, when
 // the plan exceeds its capacity.

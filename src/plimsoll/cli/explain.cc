@@ -1,0 +1,58 @@
+#include "plimsoll/planner/explain.h"
+
+#include <iostream>
+#include <memory>
+
+#include "plimsoll/base/files.h"
+#include "plimsoll/cli/commands.h"
+#include "plimsoll/cost/device.h"
+#include "plimsoll/runtime/cpu/cpu_backend.h"
+#include "plimsoll/train/planned_run.h"
+
+namespace plimsoll::cli {
+
+namespace {
+
+struct ExplainArguments {
+  ConfigArguments config;
+  std::string html, svg;
+};
+
+Exit explain(const ExplainArguments& arguments) {
+  const train::Config config = read(arguments.config);
+  const auto backend = cpu::make_cpu_backend(config.train.threads);
+  const train::PlannedRun run = train::plan_run(config, *backend);
+  const std::vector<planner::WhatIf> changes = train::what_ifs(run, *backend);
+  const std::string rates = cost::nominal_cpu().source;
+  std::cout << planner::explain_text(run.view(), changes, rates);
+  if (!arguments.html.empty()) {
+    write_file_atomically(arguments.html, planner::explain_html(run.view(), changes, rates));
+  }
+  if (!arguments.svg.empty()) {
+    write_file_atomically(arguments.svg,
+                          to_svg(planner::explained_timeline(run.step.program, run.memory)));
+  }
+  return Exit::done;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "explain", "Say what makes the memory peak, and what single changes would do to it");
+  auto arguments = std::make_shared<ExplainArguments>();
+  add_config_arguments(*command, arguments->config);
+  command
+      ->add_option("--html", arguments->html,
+                   "write a page with the memory timeline and the tensors under the pointer")
+      ->type_name("FILE");
+  command->add_option("--svg", arguments->svg, "write the memory timeline alone")
+      ->type_name("FILE");
+  command->footer(
+      "Examples:\n"
+      "  plimsoll explain configs/quickstart.toml\n"
+      "  plimsoll explain --preset llama-3-8b --set step.sequence_length=8192 --html why.html");
+  command->callback([&action, arguments] { action = [arguments] { return explain(*arguments); }; });
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,318 @@
+#include "plimsoll/planner/checkpointing.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+namespace plimsoll::planner {
+
+using step::Op;
+using step::Phase;
+using step::Program;
+using step::TensorId;
+using step::TensorSet;
+
+namespace {
+
+// "layers.3.mlp.up.out" -> "mlp.up.out".
+std::string without_layer(const std::string& name) {
+  if (!name.starts_with("layers.")) return name;
+  return name.substr(name.find('.', 7) + 1);
+}
+
+bool is_fused_norm(const Op& op) {
+  return std::holds_alternative<step::AddRmsNorm>(op.kind) ||
+         std::holds_alternative<step::AddLayerNorm>(op.kind);
+}
+
+// What the recomputation of `dropped` costs, once a micro-step.
+struct Price {
+  Flops flops;
+  Seconds time;
+};
+Price recompute_price(const Program& program, const TensorSet& dropped,
+                      const cost::Device& device) {
+  const Program rewritten = step::checkpoint(program, dropped);
+  Price price;
+  for (const Op& op : rewritten.ops) {
+    if (op.phase != Phase::recompute) continue;
+    price.flops += flops(rewritten, op);
+    price.time.count += cost::op_time(rewritten, op, device).count;
+  }
+  return price;
+}
+
+}  // namespace
+
+std::vector<SavedGroup> saved_groups(const Program& program, const cost::Device& device) {
+  const std::vector<TensorId> all = step::saved_tensors(program);
+  const std::set<TensorId> saved(all.begin(), all.end());
+  std::set<TensorId> grouped;
+  std::vector<SavedGroup> groups;
+  const auto add = [&](const Op& op, std::vector<TensorId> tensors) {
+    std::erase_if(tensors,
+                  [&](TensorId id) { return !saved.contains(id) || grouped.contains(id); });
+    if (tensors.empty()) return;
+    SavedGroup group = {.tensors = tensors,
+                        .layer = op.layer,
+                        .name = without_layer(program.tensor(tensors.front()).name),
+                        .op_kind = std::string(kind_name(op))};
+    for (const TensorId id : tensors) {
+      group.bytes += bytes(program.tensor(id));
+      grouped.insert(id);
+    }
+    groups.push_back(std::move(group));
+  };
+  for (const Op& op : program.ops) {
+    if (op.phase != Phase::forward || op.layer < 0) continue;
+    std::vector<TensorId> outputs;
+    for (const step::Operand& output : op.outputs) outputs.push_back(output.tensor);
+    if (is_fused_norm(op)) {  // the residual sum is kept or dropped apart from what follows it
+      add(op, {outputs.front()});
+      outputs.erase(outputs.begin());
+    }
+    add(op, outputs);
+  }
+  // The layers repeat: price each group of the first layer that has it, and of no other.
+  std::unordered_map<std::string, Seconds> prices;
+  for (SavedGroup& group : groups) {
+    const std::string key = (group.layer == 0 ? "first " : "") + group.name;
+    auto [entry, inserted] = prices.try_emplace(key);
+    if (inserted) {
+      const TensorSet dropped(group.tensors.begin(), group.tensors.end());
+      entry->second = recompute_price(program, dropped, device).time;
+    }
+    group.recompute = entry->second;
+  }
+  return groups;
+}
+
+std::vector<size_t> drop_order(const std::vector<SavedGroup>& groups) {
+  std::vector<size_t> order(groups.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const auto value = [&](size_t i) {
+    return static_cast<double>(groups[i].bytes.count) / std::max(groups[i].recompute.count, 1e-12);
+  };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    if (groups[a].name == groups[b].name) return groups[a].layer < groups[b].layer;
+    return value(a) > value(b);
+  });
+  return order;
+}
+
+namespace {
+
+TensorSet tensors_of(const std::vector<SavedGroup>& groups, const std::vector<size_t>& order,
+                     size_t count) {
+  TensorSet tensors;
+  for (size_t i = 0; i < count; ++i) {
+    tensors.insert(groups[order[i]].tensors.begin(), groups[order[i]].tensors.end());
+  }
+  return tensors;
+}
+
+// The residual stream that enters a layer: what "full" keeps of it.
+bool is_layer_input(const SavedGroup& group) {
+  return group.name == "attention_norm.residual" || group.name == "embedding.out";
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else if (c != ' ') {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+Error unknown_policy(const std::string& policy) {
+  return Error(Exit::usage, fmt::format("step.checkpointing = \"{}\" is not a policy.", policy),
+               "Use none, full, layers:K, selective:NAMES (ops or saved tensors, with commas),\n"
+               "budget:SIZE (\"budget:12 GiB\") or budget:auto.");
+}
+
+TensorSet full(const std::vector<SavedGroup>& groups, int64_t layers) {
+  TensorSet dropped;
+  for (const SavedGroup& group : groups) {
+    if (group.layer < layers && !is_layer_input(group)) {
+      dropped.insert(group.tensors.begin(), group.tensors.end());
+    }
+  }
+  return dropped;
+}
+
+TensorSet first_layers(const std::string& policy, const std::string& count,
+                       const std::vector<SavedGroup>& groups, const PolicyContext& context) {
+  int64_t layers = 0;
+  const auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), layers);
+  if (error != std::errc() || end != count.data() + count.size()) throw unknown_policy(policy);
+  if (layers < 1 || layers > context.layers) {
+    throw Error(Exit::usage,
+                fmt::format("step.checkpointing = \"{}\": the model has {} layers.", policy,
+                            context.layers),
+                fmt::format("Use a number from 1 to {}.", context.layers));
+  }
+  return full(groups, layers);
+}
+
+TensorSet selective(const std::string& policy, const std::string& names,
+                    const std::vector<SavedGroup>& groups) {
+  TensorSet dropped;
+  for (const std::string& wanted : split(names)) {
+    bool known = false;
+    for (const SavedGroup& group : groups) {
+      if (group.name != wanted && group.op_kind != wanted) continue;
+      known = true;
+      dropped.insert(group.tensors.begin(), group.tensors.end());
+    }
+    if (known) continue;
+    std::set<std::string> all;
+    for (const SavedGroup& group : groups) {
+      all.insert(group.name);
+      all.insert(group.op_kind);
+    }
+    throw Error(Exit::usage,
+                fmt::format("step.checkpointing = \"{}\": nothing that is saved is called {}.",
+                            policy, wanted),
+                fmt::format("Ops and tensors: {}.", fmt::join(all, ", ")));
+  }
+  return dropped;
+}
+
+// The choice of what to drop as a set of groups, sized through the context.
+class Choice {
+ public:
+  Choice(const std::vector<SavedGroup>& groups, const PolicyContext& context)
+      : groups_(groups), context_(context), dropped_(groups.size(), false) {}
+
+  void drop(size_t group, bool dropped) { dropped_[group] = dropped; }
+  bool drops(size_t group) const { return dropped_[group]; }
+
+  TensorSet tensors() const {
+    TensorSet all;
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      if (dropped_[i]) all.insert(groups_[i].tensors.begin(), groups_[i].tensors.end());
+    }
+    return all;
+  }
+  Bytes arena() const { return context_.size(step::checkpoint(context_.program, tensors())); }
+
+  // Changes single groups as long as that lowers the arena and it is above `budget`. Near the
+  // minimum, what is computed again just before the peak costs as much as it saves.
+  Bytes lower_to(Bytes budget) {
+    Bytes best = arena();
+    for (bool changed = true; changed && best > budget;) {
+      changed = false;
+      for (size_t i = 0; i < groups_.size() && best > budget; ++i) {
+        dropped_[i] = !dropped_[i];
+        const Bytes now = arena();
+        if (now < best) {
+          best = now;
+          changed = true;
+        } else {
+          dropped_[i] = !dropped_[i];
+        }
+      }
+    }
+    return best;
+  }
+
+  // Keeps what can be kept after all, the dearest first; each attempt sizes a program.
+  void keep_within(Bytes budget, size_t attempts) {
+    std::vector<size_t> dearest;
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      if (dropped_[i]) dearest.push_back(i);
+    }
+    std::stable_sort(dearest.begin(), dearest.end(), [&](size_t a, size_t b) {
+      return groups_[a].recompute > groups_[b].recompute;
+    });
+    for (size_t i = 0; i < std::min(attempts, dearest.size()); ++i) {
+      dropped_[dearest[i]] = false;
+      if (arena() > budget) dropped_[dearest[i]] = true;
+    }
+  }
+
+ private:
+  const std::vector<SavedGroup>& groups_;
+  const PolicyContext& context_;
+  std::vector<bool> dropped_;
+};
+
+Choice prefix(const std::vector<SavedGroup>& groups, const PolicyContext& context,
+              const std::vector<size_t>& order, size_t count) {
+  Choice choice(groups, context);
+  for (size_t i = 0; i < count; ++i) choice.drop(order[i], true);
+  return choice;
+}
+
+// The shortest prefix of the drop order that fits, then what can be kept after all.
+TensorSet within_budget(const std::string& policy, Bytes budget,
+                        const std::vector<SavedGroup>& groups, const PolicyContext& context) {
+  constexpr size_t attempts = 32;
+  const std::vector<size_t> order = drop_order(groups);
+  size_t low = 0, high = order.size();
+  while (low < high) {  // arenas fall along the order but for the size of what is recomputed
+    const size_t middle = (low + high) / 2;
+    if (prefix(groups, context, order, middle).arena() <= budget) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  Choice choice = prefix(groups, context, order, low);
+  const Bytes arena = choice.lower_to(budget);
+  if (arena > budget) {
+    throw Error(Exit::usage,
+                fmt::format("step.checkpointing = \"{}\" is below what any choice needs: {}.",
+                            policy, to_text(arena)),
+                "Weights, gradients, optimizer and one layer's activations remain. Raise the "
+                "budget,\nor lower step.micro_batch or step.sequence_length.");
+  }
+  choice.keep_within(budget, attempts);
+  return choice.tensors();
+}
+
+}  // namespace
+
+TensorSet dropped_by(const std::string& policy, const PolicyContext& context) {
+  if (policy == "none") return {};
+  const std::vector<SavedGroup> groups = saved_groups(context.program, context.device);
+  const size_t colon = policy.find(':');
+  const std::string kind = policy.substr(0, colon);
+  const std::string argument = colon == std::string::npos ? "" : policy.substr(colon + 1);
+  if (policy == "full") return full(groups, context.layers);
+  if (kind == "layers") return first_layers(policy, argument, groups, context);
+  if (kind == "selective") return selective(policy, argument, groups);
+  if (policy == "budget:auto") return within_budget(policy, context.capacity, groups, context);
+  if (kind == "budget") {
+    return within_budget(policy, parse_bytes(argument, "step.checkpointing"), groups, context);
+  }
+  throw unknown_policy(policy);
+}
+
+std::vector<FrontPoint> frontier(const PolicyContext& context, int64_t micro_steps, int points) {
+  const std::vector<SavedGroup> groups = saved_groups(context.program, context.device);
+  const std::vector<size_t> order = drop_order(groups);
+  std::vector<FrontPoint> front;
+  const size_t last = order.size();
+  size_t previous = last + 1;
+  for (int i = 0; i < points; ++i) {
+    const size_t count =
+        last * static_cast<size_t>(i) / static_cast<size_t>(std::max(1, points - 1));
+    if (count == previous) continue;
+    previous = count;
+    const Program program = step::checkpoint(context.program, tensors_of(groups, order, count));
+    const FrontPoint point = {.dropped_groups = count,
+                              .arena = context.size(program),
+                              .recompute = flops(program, Phase::recompute),
+                              .step = cost::step_time(program, context.device, micro_steps)};
+    // A point that needs no less memory than a cheaper one is not on the front.
+    if (front.empty() || point.arena < front.back().arena) front.push_back(point);
+  }
+  return front;
+}
+
+}  // namespace plimsoll::planner

@@ -1,0 +1,16 @@
+// The front of memory against recomputation, as a table, JSON and a picture.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "plimsoll/planner/checkpointing.h"
+
+namespace plimsoll::planner {
+
+std::string frontier_text(const std::vector<FrontPoint>& front, const std::string& rates);
+nlohmann::json frontier_json(const std::vector<FrontPoint>& front, const std::string& rates);
+std::string frontier_svg(const std::vector<FrontPoint>& front);
+
+}  // namespace plimsoll::planner
