@@ -20,10 +20,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-[[noreturn]] void fail(const fs::path& path, const std::string& problem, std::string advice) {
-  throw Error(Exit::data, fmt::format("{}: {}.", path.string(), problem), std::move(advice));
-}
-
 std::string advice_for_missing(const fs::path& path) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::error_code error;
@@ -51,32 +47,38 @@ struct Descriptor {
 
 }  // namespace
 
+void bad_file(const fs::path& path, const std::string& problem, std::string advice) {
+  throw Error(Exit::data, fmt::format("{}: {}.", path.string(), problem), std::move(advice));
+}
+
 FileBytes map_file(const fs::path& path) {
   // O_NONBLOCK: opening a pipe without a writer would wait forever.
   const Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) {
-    if (errno == ENOENT || errno == ENOTDIR) fail(path, "no such file", advice_for_missing(path));
-    fail(path, fmt::format("cannot be opened ({})", std::strerror(errno)),
-         "Make the file readable for this user, or name another one.");
+    if (errno == ENOENT || errno == ENOTDIR)
+      bad_file(path, "no such file", advice_for_missing(path));
+    bad_file(path, fmt::format("cannot be opened ({})", std::strerror(errno)),
+             "Make the file readable for this user, or name another one.");
   }
   struct stat status {};
   if (fstat(file.fd, &status) != 0) {
-    fail(path, fmt::format("cannot be examined ({})", std::strerror(errno)), "");
+    bad_file(path, fmt::format("cannot be examined ({})", std::strerror(errno)), "");
   }
   if (S_ISDIR(status.st_mode)) {
-    fail(path, "is a directory, not a file of tokens or text", "Name one file in it.");
+    bad_file(path, "is a directory, not a file of tokens or text", "Name one file in it.");
   }
   if (!S_ISREG(status.st_mode)) {
-    fail(path, "is not a regular file",
-         "Tokens are read in shuffled order, so pipes and devices do not do; save it to a file.");
+    bad_file(
+        path, "is not a regular file",
+        "Tokens are read in shuffled order, so pipes and devices do not do; save it to a file.");
   }
-  if (status.st_size == 0) fail(path, "is empty", "Name a file that holds text or tokens.");
+  if (status.st_size == 0) bad_file(path, "is empty", "Name a file that holds text or tokens.");
 
   const size_t size = static_cast<size_t>(status.st_size);
   void* const address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (address == MAP_FAILED) {
-    fail(path, fmt::format("cannot be mapped ({})", std::strerror(errno)),
-         "Copy it to a local disk, or raise the limit on address space (ulimit -v).");
+    bad_file(path, fmt::format("cannot be mapped ({})", std::strerror(errno)),
+             "Copy it to a local disk, or raise the limit on address space (ulimit -v).");
   }
   FileBytes result;
   result.owner = std::shared_ptr<const void>(
@@ -92,8 +94,8 @@ bool is_gzip(std::span<const uint8_t> bytes) {
 FileBytes decompress(const fs::path& path) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose_r);
   if (!file) {
-    fail(path, fmt::format("cannot be opened ({})", std::strerror(errno)),
-         "Make the file readable for this user, or name another one.");
+    bad_file(path, fmt::format("cannot be opened ({})", std::strerror(errno)),
+             "Make the file readable for this user, or name another one.");
   }
   gzbuffer(file.get(), 1u << 18);
 
@@ -114,13 +116,14 @@ FileBytes decompress(const fs::path& path) {
   const std::string message = gzerror(file.get(), &code);
   if (code != Z_OK && code != Z_STREAM_END) {
     const size_t prefix = message.find(": ");  // zlib repeats the path
-    fail(path,
-         fmt::format("corrupt gzip data near byte {} of the file, after {} decompressed bytes ({})",
-                     gzoffset(file.get()), filled,
-                     prefix == std::string::npos ? message : message.substr(prefix + 2)),
-         "Check it with `gzip -t` and copy or download it again.");
+    bad_file(
+        path,
+        fmt::format("corrupt gzip data near byte {} of the file, after {} decompressed bytes ({})",
+                    gzoffset(file.get()), filled,
+                    prefix == std::string::npos ? message : message.substr(prefix + 2)),
+        "Check it with `gzip -t` and copy or download it again.");
   }
-  if (filled == 0) fail(path, "holds no data once decompressed", "Name a file with text.");
+  if (filled == 0) bad_file(path, "holds no data once decompressed", "Name a file with text.");
   bytes->resize(filled);
   bytes->shrink_to_fit();
 

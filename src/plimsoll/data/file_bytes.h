@@ -32,4 +32,8 @@ bool is_gzip(std::span<const uint8_t> bytes);
 // Raises Exit::data for corrupt or truncated data with the place, and for empty contents.
 FileBytes decompress(const std::filesystem::path& path);
 
+// Raises Exit::data: "<path>: <problem>." and what to do.
+[[noreturn]] void bad_file(const std::filesystem::path& path, const std::string& problem,
+                           std::string advice);
+
 }  // namespace plimsoll::data

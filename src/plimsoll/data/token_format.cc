@@ -56,25 +56,21 @@ bool has_plimsoll_magic(ByteSpan bytes) {
          std::memcmp(bytes.data(), kPlimsollMagic.data(), kPlimsollMagic.size()) == 0;
 }
 
-[[noreturn]] void fail(const fs::path& path, const std::string& problem, std::string advice) {
-  throw Error(Exit::data, fmt::format("{}: {}.", path.string(), problem), std::move(advice));
-}
-
 void check_header_is_whole(const fs::path& path, ByteSpan bytes, TokenFormat format,
                            int64_t header_bytes) {
   if (static_cast<int64_t>(bytes.size()) >= header_bytes) return;
-  fail(path,
-       fmt::format("the {} header is cut off: {} bytes of {}", name(format), bytes.size(),
-                   header_bytes),
-       "The file was written or copied only in part; make or copy it again.");
+  bad_file(path,
+           fmt::format("the {} header is cut off: {} bytes of {}", name(format), bytes.size(),
+                       header_bytes),
+           "The file was written or copied only in part; make or copy it again.");
 }
 
 void check_version(const fs::path& path, TokenFormat format, uint32_t version, uint32_t supported) {
   if (version == supported) return;
-  fail(path,
-       fmt::format("{} token file of version {}; this program reads version {}", name(format),
-                   version, supported),
-       "Write the file again with a matching version of the tool that made it.");
+  bad_file(path,
+           fmt::format("{} token file of version {}; this program reads version {}", name(format),
+                       version, supported),
+           "Write the file again with a matching version of the tool that made it.");
 }
 
 // `count` is what the header says; 64 bits unsigned, so a damaged one cannot overflow below.
@@ -82,20 +78,22 @@ void check_count(const fs::path& path, ByteSpan bytes, const TokenLayout& layout
   const uint64_t body = bytes.size() - static_cast<uint64_t>(layout.header_bytes);
   const uint64_t width = static_cast<uint64_t>(layout.bytes_per_token);
   if (body % width == 0 && body / width == count) return;
-  fail(path,
-       fmt::format("the header says {} tokens of {} bytes, but {} bytes ({} tokens{}) follow it",
-                   count, width, body, body / width,
-                   body % width == 0 ? "" : fmt::format(" and {} bytes", body % width)),
-       "The file was written or copied only in part, or changed since; make or copy it again.");
+  bad_file(
+      path,
+      fmt::format("the header says {} tokens of {} bytes, but {} bytes ({} tokens{}) follow it",
+                  count, width, body, body / width,
+                  body % width == 0 ? "" : fmt::format(" and {} bytes", body % width)),
+      "The file was written or copied only in part, or changed since; make or copy it again.");
 }
 
 TokenLayout parse_llmc(const fs::path& path, ByteSpan bytes) {
   const LlmcVariant* const variant = llmc_variant(bytes);
   if (variant == nullptr) {
-    fail(path,
-         fmt::format("not an llm.c token file: it begins with {}, not with the magic {} or {}",
-                     number_at<uint32_t>(bytes, 0), kLlmcVariants[0].magic, kLlmcVariants[1].magic),
-         "Set data.format = \"nanogpt\" for raw uint16 tokens without a header, or \"auto\".");
+    bad_file(
+        path,
+        fmt::format("not an llm.c token file: it begins with {}, not with the magic {} or {}",
+                    number_at<uint32_t>(bytes, 0), kLlmcVariants[0].magic, kLlmcVariants[1].magic),
+        "Set data.format = \"nanogpt\" for raw uint16 tokens without a header, or \"auto\".");
   }
   TokenLayout layout{TokenFormat::llmc, kLlmcHeaderBytes, variant->bytes_per_token};
   check_header_is_whole(path, bytes, layout.format, layout.header_bytes);
@@ -107,8 +105,9 @@ TokenLayout parse_llmc(const fs::path& path, ByteSpan bytes) {
 
 TokenLayout parse_nanogpt(const fs::path& path, ByteSpan bytes) {
   if (bytes.size() % 2 != 0) {
-    fail(path, fmt::format("{} bytes are an odd size for nanogpt's uint16 tokens", bytes.size()),
-         "The file is cut off, or of another kind: set data.format, for example to \"text\".");
+    bad_file(path,
+             fmt::format("{} bytes are an odd size for nanogpt's uint16 tokens", bytes.size()),
+             "The file is cut off, or of another kind: set data.format, for example to \"text\".");
   }
   TokenLayout layout{TokenFormat::nanogpt, 0, 2};
   layout.count = static_cast<int64_t>(bytes.size() / 2);
@@ -117,20 +116,20 @@ TokenLayout parse_nanogpt(const fs::path& path, ByteSpan bytes) {
 
 TokenLayout parse_plimsoll(const fs::path& path, ByteSpan bytes) {
   if (!has_plimsoll_magic(bytes)) {
-    fail(path, "not a plimsoll token file: it does not begin with \"PLIMTOK\\n\"",
-         "Set data.format = \"auto\", or the format it was written in.");
+    bad_file(path, "not a plimsoll token file: it does not begin with \"PLIMTOK\\n\"",
+             "Set data.format = \"auto\", or the format it was written in.");
   }
   check_header_is_whole(path, bytes, TokenFormat::plimsoll, kPlimsollHeaderBytes);
   check_version(path, TokenFormat::plimsoll, number_at<uint32_t>(bytes, 8), kPlimsollVersion);
   const uint32_t bits = number_at<uint32_t>(bytes, 12);
   if (bits != 16 && bits != 32) {
-    fail(path, fmt::format("the header says {} bits a token, which is neither 16 nor 32", bits),
-         "The header is damaged; make or copy the file again.");
+    bad_file(path, fmt::format("the header says {} bits a token, which is neither 16 nor 32", bits),
+             "The header is damaged; make or copy the file again.");
   }
   const uint64_t vocabulary = number_at<uint64_t>(bytes, 24);
   if (vocabulary > uint64_t{1} << 31) {
-    fail(path, fmt::format("the header says a vocabulary of {}, more than 2^31", vocabulary),
-         "The header is damaged; make or copy the file again.");
+    bad_file(path, fmt::format("the header says a vocabulary of {}, more than 2^31", vocabulary),
+             "The header is damaged; make or copy the file again.");
   }
   TokenLayout layout{TokenFormat::plimsoll, kPlimsollHeaderBytes, bits / 8};
   check_count(path, bytes, layout, number_at<uint64_t>(bytes, 16));
@@ -178,7 +177,7 @@ TokenFormat detect_format(const fs::path& path, ByteSpan bytes) {
   const ByteSpan beginning = bytes.first(std::min<size_t>(bytes.size(), size_t{1} << 16));
   const auto nul = std::find(beginning.begin(), beginning.end(), uint8_t{0});
   if (nul != beginning.end()) {
-    fail(
+    bad_file(
         path,
         fmt::format("neither a known token file nor text: byte {} is NUL", nul - beginning.begin()),
         "Set data.format = \"nanogpt\" for raw uint16 tokens, or \"text\" to train on its bytes.\n"

@@ -15,7 +15,7 @@ using step::TensorSet;
 namespace {
 
 // "layers.3.mlp.up.out" -> "mlp.up.out".
-std::string without_layer(const std::string& name) {
+std::string name_in_layer(const std::string& name) {
   if (!name.starts_with("layers.")) return name;
   return name.substr(name.find('.', 7) + 1);
 }
@@ -55,7 +55,7 @@ std::vector<SavedGroup> saved_groups(const Program& program, const cost::Device&
     if (tensors.empty()) return;
     SavedGroup group = {.tensors = tensors,
                         .layer = op.layer,
-                        .name = without_layer(program.tensor(tensors.front()).name),
+                        .name = name_in_layer(program.tensor(tensors.front()).name),
                         .op_kind = std::string(kind_name(op))};
     for (const TensorId id : tensors) {
       group.bytes += bytes(program.tensor(id));
