@@ -86,9 +86,7 @@ void bench(step::Precision precision, const model::ModelConfig& model, int64_t m
                                    .sequence_length = sequence,
                                    .head_chunk = 128};
   step::TrainingStep step = step::build_training_step(model, config, {});
-  step.program = add_workspaces(std::move(step.program), [&](const auto& p, const step::Op& op) {
-    return backend->workspace(p, op);
-  });
+  step.program = runtime::with_workspaces(std::move(step.program), *backend);
   const step::MemoryPlan plan = step::plan_memory(step.program);
   const runtime::Arena arena(plan.arena);
   const runtime::Executor executor(step.program, plan, *backend, arena);

@@ -163,9 +163,7 @@ TEST_P(Parity, OfLogitsWithPyTorch) {
   const auto backend = cpu::make_cpu_backend(2);
   step::Inference inference =
       step::build_inference(golden_.model(), step::Precision::fp32, sequence);
-  inference.program = add_workspaces(
-      std::move(inference.program),
-      [&](const auto& program, const step::Op& op) { return backend->workspace(program, op); });
+  inference.program = runtime::with_workspaces(std::move(inference.program), *backend);
   const step::MemoryPlan plan = step::plan_memory(inference.program);
   const runtime::Arena arena(plan.arena);
   const runtime::Executor executor(inference.program, plan, *backend, arena);

@@ -23,10 +23,7 @@ struct StepUnderTest {
       : backend(cpu::make_cpu_backend(threads)),
         step(step::build_training_step(model, config, optimizer)) {
     if (pass) step.program = pass(std::move(step.program));
-    step.program = add_workspaces(std::move(step.program),
-                                  [&](const step::Program& program, const step::Op& op) {
-                                    return backend->workspace(program, op);
-                                  });
+    step.program = runtime::with_workspaces(std::move(step.program), *backend);
     plan = step::plan_memory(step.program);
     arena = std::make_unique<runtime::Arena>(plan.arena);
     executor = std::make_unique<runtime::Executor>(step.program, plan, *backend, *arena);

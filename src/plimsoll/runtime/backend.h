@@ -43,4 +43,7 @@ class Backend {
   virtual Capacity capacity() const = 0;
 };
 
+// The program with the scratch that `backend` needs planned into it: the last pass before the plan.
+step::Program with_workspaces(step::Program program, const Backend& backend);
+
 }  // namespace plimsoll::runtime

@@ -12,7 +12,7 @@ namespace plimsoll::runtime {
 class Executor {
  public:
   // Resolves every operand to its address and prepares every op. `program` must have its
-  // workspaces (step::add_workspaces) and `arena` at least the plan's size; both must outlive this.
+  // workspaces (with_workspaces) and `arena` at least the plan's size; both must outlive this.
   Executor(const step::Program& program, const step::MemoryPlan& plan, const Backend& backend,
            const Arena& arena);
 

@@ -94,9 +94,7 @@ void generate(const std::filesystem::path& run_path, const GenerateOptions& opti
   const int64_t context = config.step.sequence_length;
   const auto backend = cpu::make_cpu_backend(options.threads);
   step::Inference inference = step::build_inference(config.model, step::Precision::fp32, context);
-  inference.program = add_workspaces(
-      std::move(inference.program),
-      [&](const auto& program, const step::Op& op) { return backend->workspace(program, op); });
+  inference.program = runtime::with_workspaces(std::move(inference.program), *backend);
   const step::MemoryPlan plan = step::plan_memory(inference.program);
   const runtime::Arena arena(plan.arena);
   const runtime::Executor executor(inference.program, plan, *backend, arena);

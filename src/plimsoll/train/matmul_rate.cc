@@ -21,9 +21,7 @@ double measured_matmul_rate(const runtime::Backend& backend, Format format) {
   append(program, {.kind = step::MatMul{.product = step::Product::forward},
                    .inputs = {{a}, {b}},
                    .outputs = {{c}}});
-  program = add_workspaces(std::move(program), [&](const auto& p, const step::Op& op) {
-    return backend.workspace(p, op);
-  });
+  program = runtime::with_workspaces(std::move(program), backend);
   const step::MemoryPlan plan = step::plan_memory(program);
   const runtime::Arena arena(plan.arena);
   const runtime::Executor executor(program, plan, backend, arena);

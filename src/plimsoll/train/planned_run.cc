@@ -10,12 +10,6 @@ namespace {
 
 constexpr int frontier_points = 24;
 
-step::Program with_workspaces(step::Program program, const runtime::Backend& backend) {
-  return add_workspaces(std::move(program), [&](const step::Program& whole, const step::Op& op) {
-    return backend.workspace(whole, op);
-  });
-}
-
 // The step of the config before any of its activations is dropped, and what it may use.
 PlannedRun build(const Config& config, const runtime::Backend& backend) {
   PlannedRun run;
@@ -46,7 +40,7 @@ planner::PolicyContext policy_context(const PlannedRun& run, const runtime::Back
           .device = cost::nominal_cpu(),
           .size =
               [&backend](const step::Program& program) {
-                return step::plan_memory(with_workspaces(program, backend)).arena;
+                return step::plan_memory(runtime::with_workspaces(program, backend)).arena;
               },
           .capacity = run.capacity};
 }
@@ -58,7 +52,7 @@ PlannedRun plan_run(const Config& config, const runtime::Backend& backend) {
   const step::TensorSet dropped =
       planner::dropped_by(config.step.checkpointing, policy_context(run, backend));
   run.step.program =
-      with_workspaces(step::checkpoint(std::move(run.step.program), dropped), backend);
+      runtime::with_workspaces(step::checkpoint(std::move(run.step.program), dropped), backend);
   run.memory = step::plan_memory(run.step.program);
   return run;
 }
