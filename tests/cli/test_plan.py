@@ -43,6 +43,33 @@ class Plan(CommandTest):
         self.assertIn("attention_backward", result.stdout)
 
 
+class Explain(CommandTest):
+    def test_says_where_the_peak_is_and_what_changes_would_do(self):
+        result = self.plimsoll("explain", self.config, "--html", "why.html", "--svg", "why.svg")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for word in ("memory at the peak", "by layer at the peak", "what if",
+                     "step.micro_batch = 1", 'step.checkpointing = "full"'):
+            self.assertIn(word, result.stdout)
+        page = (self.folder / "why.html").read_text()
+        self.assertIn("<title>op ", page)  # the notes under the pointer
+        self.assertIn("layers.0.mlp.gate_up.out", page)
+        self.assertNotIn("http://", page.replace("http://www.w3.org", ""))
+        self.assertIn("<title>op ", (self.folder / "why.svg").read_text())
+
+    def test_frontier_trades_memory_for_time(self):
+        layers = ("--set", "model.layers=3")
+        result = self.plimsoll("plan", self.config, *layers, "--frontier", "--json",
+                               "--frontier-svg", "front.svg")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        front = json.loads(result.stdout)["front"]
+        self.assertGreater(len(front), 2)
+        arenas = [point["arena_bytes"] for point in front]
+        self.assertEqual(arenas, sorted(arenas, reverse=True))
+        plan = json.loads(self.plimsoll("plan", self.config, *layers, "--json").stdout)
+        self.assertEqual(arenas[0], plan["memory"]["arena_bytes"])
+        self.assertTrue((self.folder / "front.svg").read_text().startswith("<svg"))
+
+
 class Help(CommandTest):
     def test_has_examples(self):
         for arguments in (["--help"], ["plan", "--help"], ["train", "--help"],

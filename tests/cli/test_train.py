@@ -111,6 +111,19 @@ class Train(CommandTest):
             self.assertEqual((self.folder / "true/checkpoints/step-30" / name).read_bytes(),
                              (self.folder / "false/checkpoints/step-30" / name).read_bytes())
 
+    def test_checkpointing_changes_memory_and_no_loss(self):
+        plans = {}
+        for policy in ("none", "full", "layers:1", "selective:attention,swi_glu"):
+            result = self.plimsoll("train", self.config, "--run-directory", policy, "--set",
+                                   f'step.checkpointing="{policy}"', "--set", "model.layers=3")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(self.losses(policy), self.losses("none"))
+            summary = json.loads((self.folder / policy / "summary.json").read_text())
+            self.assertEqual(summary["planned_bytes"], summary["allocated_bytes"])
+            plans[policy] = summary["planned_bytes"]
+        self.assertLess(plans["full"], plans["layers:1"])
+        self.assertLess(plans["layers:1"], plans["none"])
+
     def test_generates_text_from_a_run(self):
         self.plimsoll("train", self.config, "--run-directory", "run")
         arguments = ("generate", "run", "--prompt", "12 plus", "--tokens", "80")

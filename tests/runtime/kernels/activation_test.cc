@@ -10,9 +10,10 @@ namespace {
 
 using namespace kernel_testing;
 
-// Relative throughout: small results of negative arguments count too.
+// Relative throughout: small results of negative arguments count too. In the tail of GELU the f32
+// argument of exp is near 25, and a few roundings of it are that many times larger in the result.
 Tolerance activation_tolerance(Format format) {
-  return format == Format::bf16 ? Tolerance{0x1p-8, 1e-30} : Tolerance{2e-6, 1e-30};
+  return format == Format::bf16 ? Tolerance{0x1p-8, 1e-30} : Tolerance{8e-6, 1e-30};
 }
 
 RC_GTEST_PROP(SwiGlu, EqualsTheReference, ()) {

@@ -30,7 +30,6 @@ class Recomputation {
     for (const Op& op : source_.ops) {
       Op copy = op;
       if (op.phase == Phase::backward) {
-        layer_ = op.layer;
         for (Operand& input : copy.inputs) {
           if (dropped_.contains(input.tensor)) input.tensor = recomputed(input.tensor);
         }
@@ -114,7 +113,6 @@ class Recomputation {
   std::unordered_map<TensorId, TensorId> copies_;
   std::unordered_map<TensorId, TensorId> unread_;
   int unread_count_ = 1;
-  int layer_ = -1;
 };
 
 }  // namespace
