@@ -6,46 +6,10 @@
 
 #include <cstring>
 
-#include "plimsoll/train/initialize.h"
-#include "tests/train/step_under_test.h"
+#include "tests/train/random_step.h"
 
 namespace plimsoll::train {
 namespace {
-
-model::ModelConfig random_model() {
-  model::ModelConfig model;
-  model.family = *rc::gen::element(model::Family::gpt2, model::Family::llama);
-  model.layers = *rc::gen::inRange<int64_t>(1, 4);
-  model.heads = *rc::gen::element<int64_t>(1, 2, 4);
-  model.head_dim = 2 * *rc::gen::inRange<int64_t>(1, 9);
-  model.hidden = model.heads * model.head_dim;
-  model.ffn_hidden = *rc::gen::inRange<int64_t>(1, 64);
-  model.vocab = 67;
-  model.max_positions = 64;
-  model.query_groups = model.heads;
-  model.init_std = 0.2;
-  if (model.family == model::Family::llama) {
-    model.query_groups = *rc::gen::element<int64_t>(1, model.heads);
-    model.qk_norm = *rc::gen::arbitrary<bool>();
-    model.tied_head = *rc::gen::arbitrary<bool>();
-  }
-  return model::resolve(model);
-}
-
-// Two micro-steps, so that gradients accumulate.
-void run_micro_steps(const StepUnderTest& run) {
-  for (const step::ParameterTensors& p : run.step.parameters) {
-    initialize(p.parameter, 3, run.floats(p.master));
-  }
-  run.executor->run(step::Phase::setup);
-  for (int32_t micro = 0; micro < 2; ++micro) {
-    for (const step::TensorId id : {run.step.tokens, run.step.targets}) {
-      int32_t next = micro + id;
-      for (int32_t& token : run.ids(id)) token = next = (next * 31 + 7) % 67;
-    }
-    run.executor->run_micro_step();
-  }
-}
 
 RC_GTEST_PROP(Checkpointing, LeavesEveryLossAndGradientBitIdentical, ()) {
   const model::ModelConfig model = random_model();

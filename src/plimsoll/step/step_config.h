@@ -17,6 +17,7 @@ struct StepConfig {
   int64_t global_batch = 0;     // sequences an optimizer step; 0: micro_batch
   int64_t sequence_length = 0;  // tokens a sequence; 0: 256
   int64_t head_chunk = 0;       // tokens whose logits exist at once; 0: chosen from the vocabulary
+  int64_t ffn_chunk = 0;        // tokens whose inner FFN activations exist at once; 0: all
   // What of the forward is kept for the backward; docs/checkpointing.md lists the policies.
   std::string checkpointing = "none";
 };

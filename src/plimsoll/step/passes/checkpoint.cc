@@ -29,7 +29,7 @@ class Recomputation {
   Program run() {
     for (const Op& op : source_.ops) {
       Op copy = op;
-      if (op.phase == Phase::backward) {
+      if (op.phase == Phase::backward || op.phase == Phase::recompute) {
         for (Operand& input : copy.inputs) {
           if (dropped_.contains(input.tensor)) input.tensor = recomputed(input.tensor);
         }

@@ -201,11 +201,15 @@ Grid grid_of(const GemmShape& s, int threads) {
   return best;
 }
 
-// depth depends on k only: it decides the order of sums.
+// depth depends on k only: it decides the order of sums. That of a weight gradient is the same for
+// all k, so that a sum over tokens may be made in chunks of kMostDepth and keep its bits.
 GemmBlocks blocks_of(const GemmShape& s, const Grid& grid) {
   const int64_t rows = piece_of(grid.rows, kMostRows, kRowGranule);
+  const bool in_chunks = s.product == Product::weight_gradient;
+  const int64_t depth =
+      in_chunks ? std::min(round_up(s.k, 4), kMostDepth) : piece_of(s.k, kMostDepth, 4);
   return {rows, piece_of(rows, kMostPackedRows, kRowGranule),
-          piece_of(grid.columns, kMostColumns, kColumnGranule), piece_of(s.k, kMostDepth, 4)};
+          piece_of(grid.columns, kMostColumns, kColumnGranule), depth};
 }
 
 // f32 elements, a multiple of a cache line.

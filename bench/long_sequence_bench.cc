@@ -1,0 +1,80 @@
+// Does a sequence of 131,072 tokens train in 3 GiB?
+//
+// One forward and backward of a 4-layer, hidden-256 Llama in bf16 over one sequence, with the FFN
+// in chunks: the planned arena, the resident memory of the process before and after, the loss and
+// the norm of the gradients. Attention is quadratic: the full length takes about half an hour on
+// two cores.
+//
+// usage: long_sequence_bench [sequence_length] [checkpointing] [ffn_chunk] [threads]
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "plimsoll/runtime/cpu/cpu_backend.h"
+#include "plimsoll/runtime/cpu/machine.h"
+#include "plimsoll/runtime/executor.h"
+#include "plimsoll/train/initialize.h"
+#include "plimsoll/train/planned_run.h"
+
+namespace {
+
+using namespace plimsoll;
+
+train::Config config_of(int argc, char** argv) {
+  train::Config config;
+  config.model = {.family = model::Family::llama, .layers = 4, .hidden = 256, .heads = 4};
+  config.step.sequence_length = argc > 1 ? std::atoll(argv[1]) : 131072;
+  config.step.checkpointing = argc > 2 ? argv[2] : "none";
+  config.step.ffn_chunk = argc > 3 ? std::atoll(argv[3]) : 1024;
+  config.train.threads = argc > 4 ? std::atoi(argv[4]) : 0;
+  config.checkpoint.in_background = false;
+  return train::resolve(config);
+}
+
+double micro_step_flops(const step::Program& program) {
+  return flops(program, step::Phase::forward).count + flops(program, step::Phase::recompute).count +
+         flops(program, step::Phase::backward).count;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const train::Config config = config_of(argc, argv);
+  const auto backend = cpu::make_cpu_backend(config.train.threads);
+  const train::PlannedRun run = train::plan_run(config, *backend);
+  fmt::print("{}, {} threads; {} tokens, checkpointing {}, FFN chunk {}\n", cpu::processor_name(),
+             config.train.threads == 0 ? cpu::core_count() : config.train.threads,
+             config.step.sequence_length, config.step.checkpointing, config.step.ffn_chunk);
+  const cpu::Resident before = cpu::resident_memory();
+  const runtime::Arena arena(run.memory.arena);
+  const runtime::Executor executor(run.step.program, run.memory, *backend, arena);
+  for (const step::ParameterTensors& p : run.step.parameters) {
+    train::initialize(p.parameter, 1, executor.view(p.master).span<float>());
+  }
+  executor.run(step::Phase::setup);
+  uint32_t next = 1;
+  for (const step::TensorId id : {run.step.tokens, run.step.targets}) {
+    for (int32_t& token : executor.view(id).span<int32_t>()) {
+      next = next * 1664525u + 1013904223u;
+      token = static_cast<int32_t>((next >> 8) % static_cast<uint32_t>(config.model.vocab));
+    }
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  executor.run_micro_step();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+
+  double loss = 0, squares = 0;
+  for (const float value : executor.view(run.step.losses).span<float>()) loss += value;
+  for (const step::ParameterTensors& p : run.step.parameters) {
+    for (const float value : executor.view(p.gradient).span<float>()) squares += value * value;
+  }
+  const cpu::Resident after = cpu::resident_memory();
+  fmt::print("arena {} B ({}), resident before it {}, at most {}\n", run.memory.arena.count,
+             to_text(run.memory.arena), to_text(before.now), to_text(after.peak));
+  fmt::print("loss {:.4f} nats, gradient norm {:.4g}\n",
+             loss / static_cast<double>(config.step.sequence_length), std::sqrt(squares));
+  fmt::print("{:.1f} s, {:.1f} GFLOP/s\n", seconds,
+             micro_step_flops(run.step.program) / seconds / 1e9);
+}
