@@ -19,8 +19,10 @@ check: | setup
 	cmake --build --preset release
 	scripts/check $(BUILD)
 
-# The tests once more under the sanitizers, and the presets that nothing else builds.
+# The tests that take minutes, all tests once more under the sanitizers, and the presets that
+# nothing else builds.
 check-long: check
+	ctest --test-dir $(BUILD) -C Long -R '\.long$$' --output-on-failure
 	cmake --preset asan >/dev/null
 	cmake --build --preset asan
 	scripts/check build/asan

@@ -70,6 +70,24 @@ class Explain(CommandTest):
         self.assertTrue((self.folder / "front.svg").read_text().startswith("<svg"))
 
 
+    def test_says_when_checkpointing_saves_nothing(self):
+        one = ("--set", "model.layers=1", "--set", "step.checkpointing=layers:1")
+        self.assertIn("saves nothing", self.plimsoll("plan", self.config, *one).stdout)
+        plenty = ("--set", 'step.checkpointing="budget:1 GiB"')
+        self.assertIn("nothing is dropped", self.plimsoll("plan", self.config, *plenty).stdout)
+
+    def test_fit_gives_settings_that_fit(self):
+        result = self.plimsoll("plan", self.config, "--fit", "64 MiB", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        found = json.loads(result.stdout)
+        settings = [part for setting in found["settings"] for part in ("--set", setting)]
+        plan = json.loads(self.plimsoll("plan", self.config, *settings, "--json").stdout)
+        self.assertEqual(plan["memory"]["arena_bytes"], found["fits"][0]["arena_bytes"])
+        self.assertLessEqual(plan["memory"]["arena_bytes"], 64 << 20)
+        text = self.plimsoll("plan", self.config, "--fit", "64 MiB", "--both").stdout
+        self.assertIn("use it   --set step.micro_batch=", text)
+
+
 class Help(CommandTest):
     def test_has_examples(self):
         for arguments in (["--help"], ["plan", "--help"], ["train", "--help"],

@@ -9,6 +9,7 @@
 #include "plimsoll/planner/frontier_report.h"
 #include "plimsoll/planner/timeline.h"
 #include "plimsoll/runtime/cpu/cpu_backend.h"
+#include "plimsoll/train/fit.h"
 #include "plimsoll/train/planned_run.h"
 
 namespace plimsoll::cli {
@@ -22,6 +23,9 @@ struct PlanArguments {
   std::string timeline;
   bool frontier = false;
   std::string frontier_svg;
+  std::string fit;
+  bool longest = false;
+  bool both = false;
 };
 
 Exit frontier(const PlanArguments& arguments, const train::Config& config,
@@ -39,12 +43,27 @@ Exit frontier(const PlanArguments& arguments, const train::Config& config,
   return Exit::done;
 }
 
+Exit fit(const PlanArguments& arguments, const train::Config& config,
+         const runtime::Backend& backend) {
+  const train::FitGoal goal = arguments.both      ? train::FitGoal::both
+                              : arguments.longest ? train::FitGoal::sequence
+                                                  : train::FitGoal::micro_batch;
+  const train::Fit found = train::fit(config, parse_bytes(arguments.fit, "--fit"), goal, backend);
+  if (arguments.json) {
+    std::cout << train::fit_json(found).dump(2) << '\n';
+  } else {
+    std::cout << train::fit_text(found);
+  }
+  return Exit::done;
+}
+
 Exit plan(const PlanArguments& arguments) {
   const train::Config config = read(arguments.config);
   const auto backend = cpu::make_cpu_backend(config.train.threads);
   if (arguments.frontier || !arguments.frontier_svg.empty()) {
     return frontier(arguments, config, *backend);
   }
+  if (!arguments.fit.empty()) return fit(arguments, config, *backend);
   const train::PlannedRun run = train::plan_run(config, *backend);
   if (!arguments.timeline.empty()) {
     write_file_atomically(arguments.timeline,
@@ -79,12 +98,27 @@ void add_plan(CLI::App& app, Action& action) {
                     "to recomputing all");
   command->add_option("--frontier-svg", arguments->frontier_svg, "as --frontier, and draw it")
       ->type_name("FILE");
+  CLI::Option* const fit =
+      command
+          ->add_option("--fit", arguments->fit,
+                       "find the largest micro-batch that SIZE allows, with the best checkpointing")
+          ->type_name("SIZE");
+  command
+      ->add_flag("--longest", arguments->longest,
+                 "with --fit: find the longest sequence instead, at the config's micro-batch")
+      ->needs(fit);
+  command
+      ->add_flag("--both", arguments->both,
+                 "with --fit: the longest sequence, and the largest micro-batch of shorter ones")
+      ->needs(fit);
   command->footer(
       "Exit code 4 when the plan does not fit this machine (or train.memory_limit).\n\n"
       "Examples:\n"
       "  plimsoll plan configs/quickstart.toml\n"
       "  plimsoll plan --preset llama-3-8b --set step.sequence_length=8192\n"
-      "  plimsoll plan configs/quickstart.toml --set step.micro_batch=32 --json");
+      "  plimsoll plan configs/quickstart.toml --set step.micro_batch=32 --json\n"
+      "  plimsoll plan --preset llama-3-8b --set step.sequence_length=8192 --frontier\n"
+      "  plimsoll plan --preset gpt2-124m --fit \"8 GiB\"");
   command->callback([&action, arguments] { action = [arguments] { return plan(*arguments); }; });
 }
 

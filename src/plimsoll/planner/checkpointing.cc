@@ -4,6 +4,8 @@
 #include <charconv>
 #include <set>
 
+#include "plimsoll/planner/budget.h"
+
 namespace plimsoll::planner {
 
 using step::Op;
@@ -100,6 +102,10 @@ std::vector<size_t> drop_order(const std::vector<SavedGroup>& groups) {
   return order;
 }
 
+bool is_layer_input(const SavedGroup& group) {
+  return group.name == "attention_norm.residual" || group.name == "embedding.out";
+}
+
 namespace {
 
 TensorSet tensors_of(const std::vector<SavedGroup>& groups, const std::vector<size_t>& order,
@@ -109,11 +115,6 @@ TensorSet tensors_of(const std::vector<SavedGroup>& groups, const std::vector<si
     tensors.insert(groups[order[i]].tensors.begin(), groups[order[i]].tensors.end());
   }
   return tensors;
-}
-
-// The residual stream that enters a layer: what "full" keeps of it.
-bool is_layer_input(const SavedGroup& group) {
-  return group.name == "attention_norm.residual" || group.name == "embedding.out";
 }
 
 std::vector<std::string> split(const std::string& text) {
@@ -182,97 +183,22 @@ TensorSet selective(const std::string& policy, const std::string& names,
   return dropped;
 }
 
-// The choice of what to drop as a set of groups, sized through the context.
-class Choice {
- public:
-  Choice(const std::vector<SavedGroup>& groups, const PolicyContext& context)
-      : groups_(groups), context_(context), dropped_(groups.size(), false) {}
-
-  void drop(size_t group, bool dropped) { dropped_[group] = dropped; }
-  bool drops(size_t group) const { return dropped_[group]; }
-
-  TensorSet tensors() const {
-    TensorSet all;
-    for (size_t i = 0; i < groups_.size(); ++i) {
-      if (dropped_[i]) all.insert(groups_[i].tensors.begin(), groups_[i].tensors.end());
-    }
-    return all;
-  }
-  Bytes arena() const { return context_.size(step::checkpoint(context_.program, tensors())); }
-
-  // Changes single groups as long as that lowers the arena and it is above `budget`. Near the
-  // minimum, what is computed again just before the peak costs as much as it saves.
-  Bytes lower_to(Bytes budget) {
-    Bytes best = arena();
-    for (bool changed = true; changed && best > budget;) {
-      changed = false;
-      for (size_t i = 0; i < groups_.size() && best > budget; ++i) {
-        dropped_[i] = !dropped_[i];
-        const Bytes now = arena();
-        if (now < best) {
-          best = now;
-          changed = true;
-        } else {
-          dropped_[i] = !dropped_[i];
-        }
-      }
-    }
-    return best;
-  }
-
-  // Keeps what can be kept after all, the dearest first; each attempt sizes a program.
-  void keep_within(Bytes budget, size_t attempts) {
-    std::vector<size_t> dearest;
-    for (size_t i = 0; i < groups_.size(); ++i) {
-      if (dropped_[i]) dearest.push_back(i);
-    }
-    std::stable_sort(dearest.begin(), dearest.end(), [&](size_t a, size_t b) {
-      return groups_[a].recompute > groups_[b].recompute;
-    });
-    for (size_t i = 0; i < std::min(attempts, dearest.size()); ++i) {
-      dropped_[dearest[i]] = false;
-      if (arena() > budget) dropped_[dearest[i]] = true;
-    }
-  }
-
- private:
-  const std::vector<SavedGroup>& groups_;
-  const PolicyContext& context_;
-  std::vector<bool> dropped_;
-};
-
-Choice prefix(const std::vector<SavedGroup>& groups, const PolicyContext& context,
-              const std::vector<size_t>& order, size_t count) {
-  Choice choice(groups, context);
-  for (size_t i = 0; i < count; ++i) choice.drop(order[i], true);
-  return choice;
-}
-
-// The shortest prefix of the drop order that fits, then what can be kept after all.
 TensorSet within_budget(const std::string& policy, Bytes budget,
                         const std::vector<SavedGroup>& groups, const PolicyContext& context) {
-  constexpr size_t attempts = 32;
-  const std::vector<size_t> order = drop_order(groups);
-  size_t low = 0, high = order.size();
-  while (low < high) {  // arenas fall along the order but for the size of what is recomputed
-    const size_t middle = (low + high) / 2;
-    if (prefix(groups, context, order, middle).arena() <= budget) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
+  const BudgetChoice choice = fit_budget(budget, groups, context);
+  if (!choice.dropped) {
+    throw Error(
+        Exit::usage,
+        fmt::format("step.checkpointing = \"{}\" is below the least that was found: {} ({} B).",
+                    policy, to_text(choice.least), choice.least.count),
+        "Weights, gradients, optimizer and one layer's activations remain. Raise the "
+        "budget,\nor lower step.micro_batch or step.sequence_length.");
   }
-  Choice choice = prefix(groups, context, order, low);
-  const Bytes arena = choice.lower_to(budget);
-  if (arena > budget) {
-    throw Error(Exit::usage,
-                fmt::format("step.checkpointing = \"{}\" is below what any choice needs: {}.",
-                            policy, to_text(arena)),
-                "Weights, gradients, optimizer and one layer's activations remain. Raise the "
-                "budget,\nor lower step.micro_batch or step.sequence_length.");
+  TensorSet dropped;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if ((*choice.dropped)[i]) dropped.insert(groups[i].tensors.begin(), groups[i].tensors.end());
   }
-  choice.keep_within(budget, attempts);
-  return choice.tensors();
+  return dropped;
 }
 
 }  // namespace

@@ -24,6 +24,9 @@ struct SavedGroup {
 // In forward order.
 std::vector<SavedGroup> saved_groups(const step::Program& program, const cost::Device& device);
 
+// The residual stream that enters a layer: what the policy "full" keeps of it.
+bool is_layer_input(const SavedGroup& group);
+
 // The order in which groups are best dropped: most bytes for each second of recomputation first; of
 // equal ones the early layers first, since what the backward reads at once frees nothing at the
 // peak. Costs are additive, so every prefix is optimal up to one group (docs/checkpointing.md).

@@ -22,6 +22,20 @@ double share(Bytes part, Bytes whole) {
          static_cast<double>(std::max<int64_t>(1, whole.count));
 }
 
+// What the policy does to this step, and when it does nothing.
+std::string checkpointing_effect(const PlanView& plan) {
+  const std::string& policy = plan.config.checkpointing;
+  const Bytes arena = plan.memory.arena, without = plan.without_checkpointing;
+  if (flops(plan.step.program, Phase::recompute).count == 0) {
+    return fmt::format("{}: nothing is dropped, the step is that of \"none\"", policy);
+  }
+  if (arena >= without) {
+    return fmt::format("{}: recomputes but saves nothing, \"none\" needs {}; use \"none\"", policy,
+                       to_text(without));
+  }
+  return fmt::format("{}: saves {} of {}", policy, to_text(without - arena), to_text(without));
+}
+
 const char* precision_name(step::Precision precision) {
   return precision == step::Precision::bf16 ? "bf16" : "fp32";
 }
@@ -53,11 +67,10 @@ std::vector<LiveTensor> largest_at_peak(const step::Program& program,
 TokenFlops flops_per_token(const step::Program& program, const step::StepConfig& config) {
   const double micro = static_cast<double>(config.micro_batch * config.sequence_length);
   const double global = static_cast<double>(config.global_batch * config.sequence_length);
-  return {
-      .forward = flops(program, Phase::forward).count / micro,
-      .backward =
-          (flops(program, Phase::backward).count + flops(program, Phase::recompute).count) / micro,
-      .optimizer = flops(program, Phase::optimizer).count / global};
+  return {.forward = flops(program, Phase::forward).count / micro,
+          .backward = flops(program, Phase::backward).count / micro,
+          .recompute = flops(program, Phase::recompute).count / micro,
+          .optimizer = flops(program, Phase::optimizer).count / global};
 }
 
 std::string peak_place(const step::Program& program, const step::MemoryPlan& memory) {
@@ -86,13 +99,14 @@ std::string plan_text(const PlanView& plan) {
                            plan.config.global_batch, plan.config.sequence_length,
                            plan.config.micro_batch, precision_name(plan.config.precision)));
   const TokenFlops flops = flops_per_token(program, plan.config);
-  line("compute",
-       fmt::format(
-           "{} per token (forward {}, backward {}), {} per step", to_text(Flops{flops.total()}),
-           to_text(Flops{flops.forward}), to_text(Flops{flops.backward}),
-           to_text(Flops{flops.total() * static_cast<double>(plan.config.global_batch *
-                                                             plan.config.sequence_length)})));
+  line("compute", fmt::format("{} per token (forward {}, backward {}, recompute {}), {} per step",
+                              to_text(Flops{flops.total()}), to_text(Flops{flops.forward}),
+                              to_text(Flops{flops.backward}), to_text(Flops{flops.recompute}),
+                              to_text(Flops{flops.total() *
+                                            static_cast<double>(plan.config.global_batch *
+                                                                plan.config.sequence_length)})));
   line("device", plan.device);
+  if (plan.config.checkpointing != "none") line("checkpointing", checkpointing_effect(plan));
 
   text += fmt::format("\nmemory at the peak: {}\n", peak_place(program, memory));
   for (int role = 0; role < step::role_count; ++role) {
@@ -149,17 +163,21 @@ nlohmann::json plan_json(const PlanView& plan) {
             {"micro_batch", plan.config.micro_batch},
             {"global_batch", plan.config.global_batch},
             {"sequence_length", plan.config.sequence_length},
-            {"head_chunk", plan.config.head_chunk}}},
+            {"head_chunk", plan.config.head_chunk},
+            {"ffn_chunk", plan.config.ffn_chunk},
+            {"checkpointing", plan.config.checkpointing}}},
           {"device", plan.device},
           {"flops_per_token",
            {{"forward", flops.forward},
             {"backward", flops.backward},
+            {"recompute", flops.recompute},
             {"optimizer", flops.optimizer},
             {"total", flops.total()}}},
           {"memory",
            {{"arena_bytes", memory.arena.count},
             {"lower_bound_bytes", memory.lower_bound.count},
             {"packing", memory.packing()},
+            {"without_checkpointing_bytes", plan.without_checkpointing.count},
             {"persistent_bytes", memory.persistent.count},
             {"at_peak_bytes", roles},
             {"peak", peak_place(program, memory)},

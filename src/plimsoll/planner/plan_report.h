@@ -22,6 +22,7 @@ struct PlanView {
   std::string device;           // "cpu: 2 threads, ..."
   Bytes capacity;               // bytes the arena may take
   std::string capacity_source;  // "MemAvailable", "train.memory_limit"
+  Bytes without_checkpointing;  // the arena with the policy "none"
 };
 
 // A tensor, or the same tensor of several layers, at the step's peak.
@@ -36,8 +37,8 @@ struct LiveTensor {
 std::vector<LiveTensor> largest_at_peak(const step::Program&, const step::MemoryPlan&);
 
 struct TokenFlops {
-  double forward = 0, backward = 0, optimizer = 0;  // FLOPs per token of a global batch
-  double total() const { return forward + backward + optimizer; }
+  double forward = 0, backward = 0, recompute = 0, optimizer = 0;  // per token of a global batch
+  double total() const { return forward + backward + recompute + optimizer; }
 };
 TokenFlops flops_per_token(const step::Program&, const step::StepConfig&);
 

@@ -73,6 +73,10 @@ Table describe(step::StepConfig& s) {
            {"sequence_length", &s.sequence_length, "tokens in a sequence; 0: 256", derived},
            {"head_chunk", &s.head_chunk,
             "tokens whose logits exist at once; 0: as many as make about 32 MiB", derived},
+           {"ffn_chunk", &s.ffn_chunk,
+            "tokens whose inner FFN activations exist at once, computed again in the backward; "
+            "best a multiple of 256; 0: all",
+            derived},
            {"checkpointing", &s.checkpointing,
             "activations dropped and recomputed: none, full, layers:K, selective:NAMES, "
             "budget:SIZE or budget:auto"}}};

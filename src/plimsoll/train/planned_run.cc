@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "plimsoll/step/passes/chunk_ffn.h"
 #include "plimsoll/train/training_state.h"
 
 namespace plimsoll::train {
@@ -15,6 +16,7 @@ PlannedRun build(const Config& config, const runtime::Backend& backend) {
   PlannedRun run;
   run.config = config;
   run.step = step::build_training_step(config.model, config.step, config.optimizer);
+  run.step.program = step::chunk_ffn(std::move(run.step.program), config.step.ffn_chunk);
   if (config.checkpoint.in_background) {
     const Bytes size = snapshot_bytes(run.step);
     run.snapshot = add_tensor(run.step.program, {.name = "checkpoint.snapshot",
@@ -49,11 +51,14 @@ planner::PolicyContext policy_context(const PlannedRun& run, const runtime::Back
 
 PlannedRun plan_run(const Config& config, const runtime::Backend& backend) {
   PlannedRun run = build(config, backend);
-  const step::TensorSet dropped =
-      planner::dropped_by(config.step.checkpointing, policy_context(run, backend));
+  const planner::PolicyContext context = policy_context(run, backend);
+  const step::TensorSet dropped = planner::dropped_by(config.step.checkpointing, context);
+  const bool none = config.step.checkpointing == "none";
+  if (!none) run.without_checkpointing = context.size(run.step.program);
   run.step.program =
       runtime::with_workspaces(step::checkpoint(std::move(run.step.program), dropped), backend);
   run.memory = step::plan_memory(run.step.program);
+  if (none) run.without_checkpointing = run.memory.arena;
   return run;
 }
 
@@ -104,6 +109,10 @@ std::vector<planner::WhatIf> what_ifs(const PlannedRun& run, const runtime::Back
   }
   if (step.head_chunk > 64) {
     consider("step.head_chunk = 64", [](Config& c) { c.step.head_chunk = 64; });
+  }
+  if (const int64_t tokens = step.micro_batch * step.sequence_length;
+      tokens > 2048 && step.ffn_chunk == 0) {
+    consider("step.ffn_chunk = 1024", [](Config& c) { c.step.ffn_chunk = 1024; });
   }
   if (run.config.checkpoint.in_background) {
     consider("checkpoint.in_background = false",

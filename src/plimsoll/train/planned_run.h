@@ -16,9 +16,11 @@ struct PlannedRun {
   std::string device;
   Bytes capacity;
   std::string capacity_source;
+  Bytes without_checkpointing;  // the arena with the policy "none"
 
   planner::PlanView view() const {
-    return {config.model, config.step, step, memory, device, capacity, capacity_source};
+    return {config.model,    config.step,          step, memory, device, capacity,
+            capacity_source, without_checkpointing};
   }
 };
 

@@ -1,0 +1,26 @@
+// What to drop so that a step is fastest within a number of bytes.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "plimsoll/planner/checkpointing.h"
+
+namespace plimsoll::planner {
+
+// The groups to drop, as flags; empty when the arena is above `budget` whatever is dropped, in
+// which case `least` is the smallest arena that was found.
+//
+// In a decoder layer a dropped tensor costs its own op once, so costs and bytes add up nearly, and
+// layers repeat: a bounded knapsack. The shortest prefix of drop_order that fits is the start; from
+// there single groups are exchanged as long as that lowers the predicted time. Each candidate is
+// sized by the memory plan and priced by its ops; their number is bounded, fewer for programs with
+// many ops. Deterministic.
+struct BudgetChoice {
+  std::optional<std::vector<bool>> dropped;
+  Bytes least;
+};
+BudgetChoice fit_budget(Bytes budget, const std::vector<SavedGroup>& groups,
+                        const PolicyContext& context);
+
+}  // namespace plimsoll::planner
