@@ -5,19 +5,21 @@
 #include <bit>
 #include <cstdint>
 
+#include "plimsoll/numerics/host_device.h"
+
 namespace plimsoll {
 
 struct bf16 {
   uint16_t bits = 0;
 
   bf16() = default;
-  explicit bf16(float value) : bits(round(value)) {}
-  explicit operator float() const {
+  PLIMSOLL_HD constexpr explicit bf16(float value) : bits(round(value)) {}
+  PLIMSOLL_HD constexpr explicit operator float() const {
     return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
   }
 
  private:
-  static uint16_t round(float value) {
+  PLIMSOLL_HD static constexpr uint16_t round(float value) {
     const uint32_t u = std::bit_cast<uint32_t>(value);
     if ((u & 0x7fffffffu) > 0x7f800000u) return 0x7fff;
     return static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);

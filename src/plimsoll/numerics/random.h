@@ -7,12 +7,14 @@
 #include <cmath>
 #include <cstdint>
 
+#include "plimsoll/numerics/host_device.h"
+
 namespace plimsoll {
 
 using Philox = std::array<uint32_t, 4>;
 
 // The four words that belong to `counter` under `key`.
-constexpr Philox philox(Philox counter, std::array<uint32_t, 2> key) {
+PLIMSOLL_HD constexpr Philox philox(Philox counter, std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53u} * counter[0];
     const uint64_t b = uint64_t{0xCD9E8D57u} * counter[2];
@@ -25,7 +27,7 @@ constexpr Philox philox(Philox counter, std::array<uint32_t, 2> key) {
 }
 
 // Uniform in (0, 1), never 0 or 1.
-constexpr double uniform(uint32_t word) { return (word + 0.5) * 0x1p-32; }
+PLIMSOLL_HD constexpr double uniform(uint32_t word) { return (word + 0.5) * 0x1p-32; }
 
 // Two independent standard normals from two words (Box & Muller 1958).
 inline std::array<double, 2> normal_pair(uint32_t a, uint32_t b) {
