@@ -7,6 +7,7 @@ namespace plimsoll::cost {
 namespace {
 
 double compute_rate(const step::Program& program, const step::Op& op, const Device& device) {
+  if (std::holds_alternative<step::QuantizedMatMul>(op.kind)) return device.bf16_matmul;
   if (std::holds_alternative<step::MatMul>(op.kind)) {
     const Format format = program.tensor(op.inputs[0].tensor).type.format;
     return format == Format::bf16 ? device.bf16_matmul : device.f32_matmul;

@@ -106,6 +106,7 @@ std::string plan_text(const PlanView& plan) {
                                             static_cast<double>(plan.config.global_batch *
                                                                 plan.config.sequence_length)})));
   line("device", plan.device);
+  if (!plan.recipe.empty()) line("recipe", plan.recipe + "; emulated by bf16 products");
   if (plan.config.checkpointing != "none") line("checkpointing", checkpointing_effect(plan));
 
   text += fmt::format("\nmemory at the peak: {}\n", peak_place(program, memory));
@@ -166,6 +167,7 @@ nlohmann::json plan_json(const PlanView& plan) {
             {"head_chunk", plan.config.head_chunk},
             {"ffn_chunk", plan.config.ffn_chunk},
             {"checkpointing", plan.config.checkpointing}}},
+          {"recipe", plan.recipe},
           {"device", plan.device},
           {"flops_per_token",
            {{"forward", flops.forward},

@@ -23,6 +23,7 @@ struct PlanView {
   Bytes capacity;               // bytes the arena may take
   std::string capacity_source;  // "MemAvailable", "train.memory_limit"
   Bytes without_checkpointing;  // the arena with the policy "none"
+  std::string recipe;           // step::describe; empty without one
 };
 
 // A tensor, or the same tensor of several layers, at the step's peak.

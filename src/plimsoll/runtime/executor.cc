@@ -28,7 +28,7 @@ Executor::Executor(const step::Program& program, const step::MemoryPlan& plan,
 
 View Executor::resolve(const Operand& operand) const {
   const step::TensorType type = type_of(program_, operand);
-  const int64_t row_bytes = type.shape.columns * bytes_per_element(type.format);
+  const int64_t row_bytes = bytes_of(type.format, type.shape.columns);
   const int64_t offset = plan_.offsets[static_cast<size_t>(operand.tensor)].count;
   return {arena_.data() + offset + operand.row_begin * row_bytes, type.format, type.shape.rows,
           type.shape.columns};

@@ -27,7 +27,7 @@ struct View {
     return {as<T>(), static_cast<size_t>(elements())};
   }
   std::span<std::byte> bytes() const {
-    return {data, static_cast<size_t>(elements() * bytes_per_element(format))};
+    return {data, static_cast<size_t>(bytes_of(format, elements()))};
   }
   explicit operator bool() const { return data != nullptr; }
 };

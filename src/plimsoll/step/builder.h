@@ -19,6 +19,24 @@ struct ParameterTensors {
   TensorId v = -1;         // second moment, f32
 };
 
+// Which operand of a linear layer's products a quantiser makes.
+enum class OperandClass : uint8_t { input, weight, gradient };
+
+// One quantised matrix of one linear layer (passes/precision.h).
+struct QuantizerInfo {
+  std::string name;  // "layers.3.mlp.down.gradient"
+  OperandClass operand = OperandClass::input;
+  int layer = -1;
+  TensorId state = -1;  // delayed scaling: (1, history + 1) f32
+};
+
+// What a recipe adds to a step: quantiser i counts in row i of `statistics`.
+struct Quantizers {
+  TensorId control = -1;     // (1,8) i32, QuantizerControl
+  TensorId statistics = -1;  // (quantisers,8) f32, QuantizerStatistics each
+  std::vector<QuantizerInfo> list;
+};
+
 // A program and the tensors through which the outside talks to it.
 //
 // Phases: setup once the masters hold their values; forward and backward for every micro-step;
@@ -33,6 +51,7 @@ struct TrainingStep {
   TensorId settings = -1;  // (1,3) f32: learning rate, 1 - beta1^step, 1 - beta2^step
   TensorId squares = -1;   // (1, parameters) f32: squared norm of each gradient
   TensorId clip = -1;      // (1,2) f32: global gradient norm, factor applied
+  Quantizers quantizers;   // empty without a recipe
 };
 
 // `model` and `config` are resolved: no field is left at "0: derived".

@@ -13,6 +13,7 @@
 #include "plimsoll/step/ops/loss.h"
 #include "plimsoll/step/ops/norm.h"
 #include "plimsoll/step/ops/optimizer.h"
+#include "plimsoll/step/ops/quantize.h"
 #include "plimsoll/step/ops/rope.h"
 
 namespace plimsoll::step {
@@ -23,7 +24,8 @@ using OpKind = std::variant<RopeTable, Cast, Embedding, RmsNorm, AddRmsNorm, Lay
                             AddLayerNorm, MatMul, Rope, QkNorm, Attention, SwiGlu, BiasGelu,
                             CrossEntropy, EmbeddingBackward, RmsNormBackward, LayerNormBackward,
                             BiasGradient, QkNormBackward, AttentionBackward, SwiGluBackward,
-                            BiasGeluBackward, SquaredNorm, ClipFactor, AdamW>;
+                            BiasGeluBackward, SquaredNorm, ClipFactor, AdamW, Quantize,
+                            QuantizedMatMul, UpdateScaling>;
 
 enum class Phase : uint8_t {
   setup,      // once, before the first step

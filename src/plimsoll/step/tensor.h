@@ -28,7 +28,7 @@ struct TensorType {
 };
 
 inline Bytes bytes(const TensorType& type) {
-  return {type.shape.elements() * bytes_per_element(type.format)};
+  return {bytes_of(type.format, type.shape.elements())};
 }
 
 enum class Role : uint8_t {

@@ -4,8 +4,10 @@
 
 #include "plimsoll/base/error.h"
 #include "plimsoll/runtime/cpu/kernels/kernels.h"
+#include "plimsoll/runtime/cpu/kernels/quantize.h"
 #include "plimsoll/runtime/cpu/machine.h"
 #include "plimsoll/runtime/cpu/matmul.h"
+#include "plimsoll/runtime/cpu/quantized.h"
 #include "plimsoll/runtime/cpu/targets.h"
 
 namespace plimsoll::cpu {
@@ -65,6 +67,11 @@ size_t scratch(const BiasGeluBackward&, InputTypes in, int) {
 }
 size_t scratch(const SquaredNorm&, InputTypes in, int) {
   return squared_norm_workspace(in[0].shape.elements());
+}
+
+size_t scratch(const Quantize& kind, InputTypes in, int) { return quantizer_scratch(kind, in); }
+size_t scratch(const QuantizedMatMul& kind, InputTypes in, int threads) {
+  return quantized_matmul_scratch(kind, in, threads);
 }
 
 // The operands of one op, copied out of the bindings so that a launch can keep them.
@@ -170,6 +177,16 @@ Launch launch(const AdamW& k, Operands o) {
   return [=] {
     adam_w(o.out[0], o.out[1], o.out[2], o.out[3], o.in[4], o.in[5], settings, o.out_or_none(4));
   };
+}
+
+Launch launch(const Quantize& k, Operands o) {
+  return prepare_quantizer(k, std::move(o.in), std::move(o.out), o.workspace);
+}
+Launch launch(const QuantizedMatMul& k, Operands o) {
+  return prepare_quantized_matmul(k, std::move(o.in), o.out[0], o.workspace, o.threads);
+}
+Launch launch(const UpdateScaling& k, Operands o) {
+  return [=] { update_scaling(k.algorithm, k.format_max, k.margin, o.out[0].span<float>()); };
 }
 
 class CpuBackend : public runtime::Backend {

@@ -69,7 +69,10 @@ class Recomputation {
         input.tensor = recomputed(input.tensor);
       }
     }
-    for (Operand& output : op.outputs) output.tensor = copy_of(output.tensor);
+    for (Operand& output : op.outputs) {
+      // What persists is written in place again: counters and states of quantisers.
+      if (!source_.tensor(output.tensor).persistent) output.tensor = copy_of(output.tensor);
+    }
     append(result_, std::move(op));
   }
 

@@ -42,6 +42,7 @@ struct GemmOperands {
   const void* b;
   const float* bias;
   void* c;
+  float alpha;
 };
 
 }  // namespace plimsoll::cpu
@@ -88,16 +89,17 @@ void multiply_piece(const GemmShape& s, const GemmOperands& operands, const Gemm
       const float* bias = first && s.has_bias ? operands.bias + piece.column : nullptr;
       if constexpr (sums_in_c) {
         const float* partial = first && !s.accumulate ? nullptr : c;
-        const TileOutput<float> out{c, s.n, partial, s.n, bias, nullptr};
+        const TileOutput<float> out{c, s.n, partial, s.n, bias, nullptr, operands.alpha};
         multiply_block(packed_a, packed_b, rows, piece.columns, depth, out.at(i, 0));
       } else {
         const float* partial = first ? nullptr : sums;
         if (last) {
           const TileOutput<Out> out{
-              c, s.n, partial, blocks.columns, bias, s.accumulate ? c : nullptr};
+              c, s.n, partial, blocks.columns, bias, s.accumulate ? c : nullptr, operands.alpha};
           multiply_block(packed_a, packed_b, rows, piece.columns, depth, out.at(i, 0));
         } else {
-          const TileOutput<float> out{sums, blocks.columns, partial, blocks.columns, bias, nullptr};
+          const TileOutput<float> out{sums, blocks.columns, partial, blocks.columns, bias, nullptr,
+                                      operands.alpha};
           multiply_block(packed_a, packed_b, rows, piece.columns, depth, out.at(i, 0));
         }
       }
@@ -112,7 +114,8 @@ void multiply_rectangle(const GemmShape& s, const GemmOperands& operands, const 
     multiply_rows<In, Out>(
         static_cast<const In*>(operands.a), static_cast<const In*>(operands.b), s.m, s.k,
         all.column, all.column + all.columns,
-        {static_cast<Out*>(operands.c), s.n, s.has_bias ? operands.bias : nullptr, s.accumulate});
+        {static_cast<Out*>(operands.c), s.n, s.has_bias ? operands.bias : nullptr, s.accumulate,
+         operands.alpha});
     return;
   }
   float* const packed_a = workspace;
@@ -230,8 +233,8 @@ size_t gemm_workspace(const GemmShape& s, int threads) {
 }
 
 void gemm(const GemmShape& s, const View& a, const View& b, const View& bias, const View& c,
-          std::span<std::byte> workspace, int threads) {
-  const GemmOperands operands{a.data, b.data, bias.as<float>(), c.data};
+          std::span<std::byte> workspace, int threads, float alpha) {
+  const GemmOperands operands{a.data, b.data, bias.as<float>(), c.data, alpha};
   const Grid grid = grid_of(s, threads);
   const GemmBlocks blocks = blocks_of(s, grid);
   const int64_t scratch = workspace_per_thread(s, blocks);

@@ -27,6 +27,7 @@ struct TileOutput {
   int64_t partial_stride;
   const float* bias;
   const T* c;  // to accumulate to, at `to`'s stride, where `partial` is not already it
+  float alpha;  // times the product
 
   TileOutput at(int64_t row, int64_t column) const {
     return {to + row * to_stride + column,
@@ -34,12 +35,14 @@ struct TileOutput {
             partial ? partial + row * partial_stride + column : nullptr,
             partial_stride,
             bias ? bias + column : nullptr,
-            c ? c + row * to_stride + column : nullptr};
+            c ? c + row * to_stride + column : nullptr,
+            alpha};
   }
 };
 
 template <class T, class Lanes>
 HWY_INLINE void finish(VF sum, const TileOutput<T>& out, int64_t row, int64_t column, Lanes lanes) {
+  sum = hn::Mul(hn::Set(hn::DFromV<VF>(), out.alpha), sum);
   if (out.partial) {
     sum = hn::Add(load(out.partial + row * out.partial_stride + column, lanes), sum);
   }

@@ -48,6 +48,7 @@ struct RowsOutput {
   int64_t stride;
   const float* bias;  // may be null
   bool accumulate;
+  float alpha;  // times the product
 };
 
 template <int64_t rows, int64_t columns, class In, class Out>
@@ -57,7 +58,7 @@ HWY_INLINE void multiply_dots(const In* a, const In* b, int64_t depth, int64_t r
   dot_products<rows, columns>(a + row * depth, b + column * depth, depth, sums);
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
-      float sum = sums[i * columns + j];
+      float sum = out.alpha * sums[i * columns + j];
       Out& c = out.c[(row + i) * out.stride + column + j];
       if (out.bias) sum += out.bias[column + j];
       if (out.accumulate) sum += static_cast<float>(c);
