@@ -14,7 +14,7 @@
 namespace plimsoll::train {
 namespace {
 
-bool same_bits(std::span<const float> a, std::span<const float> b) {
+bool same_bits_as(std::span<const float> a, std::span<const float> b) {
   return std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
@@ -65,14 +65,14 @@ RC_GTEST_PROP(ChunkFfn, OfWholeBlocksIsBitIdentical, ()) {
   run_micro_steps(pair.plain);
   run_micro_steps(pair.chunked);
   const auto of = [](const StepUnderTest& run, step::TensorId id) { return run.floats(id); };
-  RC_ASSERT(
-      same_bits(of(pair.plain, pair.plain.step.losses), of(pair.chunked, pair.plain.step.losses)));
+  RC_ASSERT(same_bits_as(of(pair.plain, pair.plain.step.losses),
+                         of(pair.chunked, pair.plain.step.losses)));
   std::string differing;
   for (const step::ParameterTensors& p : pair.plain.step.parameters) {
     const auto a = of(pair.plain, p.gradient), b = of(pair.chunked, p.gradient);
     if (p.parameter.name.ends_with("mlp.up.bias")) {
       RC_ASSERT(difference(a, b) <= 1e-5 * largest(a));
-    } else if (!same_bits(a, b)) {
+    } else if (!same_bits_as(a, b)) {
       differing += " " + p.parameter.name;
     }
   }

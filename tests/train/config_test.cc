@@ -107,10 +107,11 @@ TEST(ConfigRead, APresetOnTheCommandLineReplacesTheModelOfTheFile) {
 }
 
 TEST(ConfigRead, AnUnknownKeyIsRefusedWithItsLineAndTheNearest) {
-  EXPECT_EQ(refusal_of(kSmall + "\n# comment\n[train]\nseed = 2\nstepz = 5\n"),
-            "config.toml:7: unknown key train.stepz.\n"
-            "  Did you mean train.steps? The keys of [train] are steps, seed, threads, eval_every, "
-            "eval_batches, memory_limit, run_directory.");
+  EXPECT_EQ(
+      refusal_of(kSmall + "\n# comment\n[train]\nseed = 2\nstepz = 5\n"),
+      "config.toml:7: unknown key train.stepz.\n"
+      "  Did you mean train.steps? The keys of [train] are steps, seed, perturb_weights, threads, "
+      "eval_every, eval_batches, memory_limit, run_directory.");
   expect_starts_with(refusal_of("[train]\nlr = 0.1\n"),
                      "config.toml:2: unknown key train.lr.\n  Did you mean schedule.lr? ");
   expect_starts_with(refusal_of("steps = 5\n"),
@@ -123,10 +124,11 @@ TEST(ConfigRead, AnUnknownKeyIsRefusedWithItsLineAndTheNearest) {
 }
 
 TEST(ConfigRead, AnUnknownTableIsRefusedWithTheNearest) {
-  EXPECT_EQ(refusal_of("[trian]\nsteps = 5\n"),
-            "config.toml:1: unknown table [trian].\n"
-            "  Did you mean [train]? The tables are model, step, optimizer, schedule, data, train, "
-            "checkpoint.");
+  EXPECT_EQ(
+      refusal_of("[trian]\nsteps = 5\n"),
+      "config.toml:1: unknown table [trian].\n"
+      "  Did you mean [train]? The tables are model, step, recipe, optimizer, schedule, data, "
+      "train, checkpoint.");
   expect_starts_with(refusal_of("train = 3\n"), "config.toml:1: train is an integer, not a table.");
   expect_starts_with(refusal_of("[[train]]\nsteps = 3\n"),
                      "config.toml:1: train is an array, not a table.");

@@ -17,6 +17,7 @@ using Action = std::function<Exit()>;
 
 void add_plan(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);
+void add_compare(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_config(CLI::App& app, Action& action);

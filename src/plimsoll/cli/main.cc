@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   plimsoll::cli::add_plan(app, action);
   plimsoll::cli::add_train(app, action);
   plimsoll::cli::add_explain(app, action);
+  plimsoll::cli::add_compare(app, action);
   plimsoll::cli::add_generate(app, action);
   plimsoll::cli::add_presets(app, action);
   plimsoll::cli::add_config(app, action);

@@ -1,7 +1,8 @@
 // The configuration of a run: one TOML file, one struct a table, every key with its description.
 //
 //   [model]      model/model_config.h     [step]       step/step_config.h
-//   [optimizer]  step/step_config.h       [schedule], [data], [train], [checkpoint]: here
+//   [recipe]     step/recipe.h            [optimizer]  step/step_config.h
+//   [schedule], [data], [train], [checkpoint]: here
 //
 // The descriptions in config_fields.cc are the only place keys are listed: reading, writing
 // run.toml, `--set`, the nearest-key advice, `plimsoll config` and docs/config.md all walk them.
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "plimsoll/model/model_config.h"
+#include "plimsoll/step/recipe.h"
 #include "plimsoll/step/step_config.h"
 
 namespace plimsoll::train {
@@ -37,11 +39,12 @@ struct ScheduleConfig {
 struct TrainConfig {
   int64_t steps = 100;
   int64_t seed = 1;
-  int threads = 0;            // 0: all cores
-  int64_t eval_every = 0;     // steps between evaluations; 0: only at the end
-  int64_t eval_batches = 16;  // micro-batches of held-out tokens an evaluation
-  std::string memory_limit;   // "12 GiB"; empty: what the machine has available
-  std::string run_directory;  // empty: runs/<config file's name>
+  bool perturb_weights = false;  // start one ulp away: the noise floor of a comparison
+  int threads = 0;               // 0: all cores
+  int64_t eval_every = 0;        // steps between evaluations; 0: only at the end
+  int64_t eval_batches = 16;     // micro-batches of held-out tokens an evaluation
+  std::string memory_limit;      // "12 GiB"; empty: what the machine has available
+  std::string run_directory;     // empty: runs/<config file's name>
 };
 
 struct CheckpointConfig {
@@ -53,6 +56,7 @@ struct CheckpointConfig {
 struct Config {
   model::ModelConfig model;
   step::StepConfig step;
+  step::RecipeConfig recipe;
   step::OptimizerConfig optimizer;
   ScheduleConfig schedule;
   DataConfig data;

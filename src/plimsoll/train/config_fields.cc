@@ -82,6 +82,53 @@ Table describe(step::StepConfig& s) {
             "budget:SIZE or budget:auto"}}};
 }
 
+Table describe(step::RecipeConfig& r) {
+  const Range count = from(0, kMostSteps);
+  return {
+      "recipe",
+      "Reduced precision of the linear layers' products; docs/precision.md.",
+      {{"name",
+        choice(r.name,
+               {"none", "fp16", "fp8_delayed", "fp8_current", "fp8_block", "mxfp8", "nvfp4"}),
+        "number format and scaling of the operands; none: step.precision alone"},
+       {"first_bf16", &r.first_bf16, "first layers whose products stay in bf16",
+        from(0, kMostLayers)},
+       {"last_bf16", &r.last_bf16,
+        "last layers whose products stay in bf16; -1: 15 % of the layers for nvfp4, else none",
+        from(-1, kMostLayers)},
+       {"bf16_layers", &r.bf16_layers,
+        "weights whose products stay in bf16: names or patterns with *, with commas between, for "
+        "example \"*.attention.*, layers.0.mlp.down.weight\""},
+       {"gradient_format", choice(r.gradient_format, {"published", "e4m3", "e5m2"}),
+        "8 bit format of the output gradients; published: e5m2 for fp8_delayed and fp8_current, "
+        "else e4m3"},
+       {"margin", &r.margin, "fp8_delayed: scales are 2^margin smaller", from(0, 32)},
+       {"history", &r.history, "fp8_delayed: steps whose largest magnitudes are remembered",
+        from(1, 1 << 20)},
+       {"algorithm", choice(r.algorithm, {"max", "most_recent"}),
+        "fp8_delayed: which of the remembered magnitudes sets the scale"},
+       {"power_of_two", &r.power_of_two, "fp8_current: scales are powers of two"},
+       {"mx_rule", choice(r.mx_rule, {"round_up", "floor"}),
+        "mxfp8: rounding of the block scale; floor is OCP's rule, which saturates"},
+       {"variant", choice(r.variant, {"te", "paper", "torchao"}),
+        "nvfp4: whose arithmetic of the block scale"},
+       {"hadamard", &r.hadamard,
+        "nvfp4: Hadamard transform of both operands of the weight gradient"},
+       {"stochastic_rounding", &r.stochastic_rounding,
+        "nvfp4: output gradients are rounded stochastically"},
+       {"weight_tiles", &r.weight_tiles, "nvfp4: scales of weights for 16x16 tiles, else 1x16"},
+       {"cache_weights", &r.cache_weights,
+        "quantised weights are kept from one optimizer step to the next; false: made for each use"},
+       {"bf16_weights", &r.bf16_weights,
+        "bf16 weights are kept beside the quantised ones; false needs cache_weights"},
+       {"statistics_every", &r.statistics_every,
+        "steps between quantisation statistics in metrics.jsonl; 0: never", count},
+       {"loss_scale_log2", &r.loss_scale_log2, "fp16: the first loss scale is 2 to this",
+        from(0, 126)},
+       {"loss_scale_growth", &r.loss_scale_growth,
+        "fp16: steps without overflow until the loss scale doubles", from(1, kMostSteps)}}};
+}
+
 Table describe(step::OptimizerConfig& o) {
   return {
       "optimizer",
@@ -125,6 +172,8 @@ Table describe(TrainConfig& t) {
       "The run.",
       {{"steps", &t.steps, "optimizer steps", from(1, kMostSteps)},
        {"seed", &t.seed, "seed of the initial weights and of the order of the data", at_least(0)},
+       {"perturb_weights", &t.perturb_weights,
+        "initial weights are one ulp larger; shows how far rounding alone drives two runs apart"},
        {"threads", &t.threads, "CPU threads; 0: all cores", from(0, 4096)},
        {"eval_every", &t.eval_every, "steps between evaluations; 0: only at the end",
         from(0, kMostSteps)},
@@ -189,9 +238,9 @@ bool Range::contains(double value) const {
 }
 
 std::vector<Table> tables(Config& config) {
-  return {describe(config.model),     describe(config.step), describe(config.optimizer),
-          describe(config.schedule),  describe(config.data), describe(config.train),
-          describe(config.checkpoint)};
+  return {describe(config.model),     describe(config.step),      describe(config.recipe),
+          describe(config.optimizer), describe(config.schedule),  describe(config.data),
+          describe(config.train),     describe(config.checkpoint)};
 }
 
 std::string wanted(const Field& field) {

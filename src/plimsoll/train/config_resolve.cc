@@ -61,6 +61,27 @@ void check_positions(const Config& config) {
       fmt::format("Use a sequence of at most {} tokens, or more model.max_positions.", positions));
 }
 
+void check_recipe(const Config& config) {
+  const step::RecipeConfig& recipe = config.recipe;
+  if (recipe.name == step::Recipe::none) return;
+  if (config.step.precision != step::Precision::bf16) {
+    throw Error(Exit::usage, "A recipe quantises bf16 values, but step.precision = \"fp32\".",
+                "Set step.precision = \"bf16\", or recipe.name = \"none\".");
+  }
+  if (!recipe.bf16_weights && !recipe.cache_weights) {
+    throw Error(Exit::usage,
+                "recipe.bf16_weights = false and recipe.cache_weights = false leave no weights.",
+                "Keep one of the two.");
+  }
+  if (recipe.first_bf16 + step::last_bf16_layers(recipe, config.model.layers) >=
+      config.model.layers) {
+    throw Error(Exit::usage,
+                fmt::format("recipe.first_bf16 and recipe.last_bf16 keep all {} layers in bf16.",
+                            config.model.layers),
+                "Lower them, or set recipe.name = \"none\".");
+  }
+}
+
 }  // namespace
 
 Config resolve(Config config) {
@@ -80,6 +101,7 @@ Config resolve(Config config) {
   }
   config.model = model::resolve(config.model);
   check_positions(config);
+  check_recipe(config);
 
   if (step.head_chunk == 0) step.head_chunk = head_chunk(config.model.vocab);
   step.head_chunk = std::min(step.head_chunk, step.micro_batch * step.sequence_length);

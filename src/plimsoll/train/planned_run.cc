@@ -3,6 +3,7 @@
 #include <set>
 
 #include "plimsoll/step/passes/chunk_ffn.h"
+#include "plimsoll/step/passes/precision.h"
 #include "plimsoll/train/training_state.h"
 
 namespace plimsoll::train {
@@ -17,6 +18,7 @@ PlannedRun build(const Config& config, const runtime::Backend& backend) {
   run.config = config;
   run.step = step::build_training_step(config.model, config.step, config.optimizer);
   run.step.program = step::chunk_ffn(std::move(run.step.program), config.step.ffn_chunk);
+  run.step = step::apply_recipe(std::move(run.step), config.recipe, config.model.layers);
   if (config.checkpoint.in_background) {
     const Bytes size = snapshot_bytes(run.step);
     run.snapshot = add_tensor(run.step.program, {.name = "checkpoint.snapshot",
@@ -113,6 +115,15 @@ std::vector<planner::WhatIf> what_ifs(const PlannedRun& run, const runtime::Back
   if (const int64_t tokens = step.micro_batch * step.sequence_length;
       tokens > 2048 && step.ffn_chunk == 0) {
     consider("step.ffn_chunk = 1024", [](Config& c) { c.step.ffn_chunk = 1024; });
+  }
+  if (run.config.recipe.name != step::Recipe::none && run.config.recipe.cache_weights) {
+    if (run.config.recipe.bf16_weights) {
+      consider("recipe.bf16_weights = false", [](Config& c) { c.recipe.bf16_weights = false; });
+    }
+    consider("recipe.cache_weights = false", [](Config& c) {
+      c.recipe.cache_weights = false;
+      c.recipe.bf16_weights = true;
+    });
   }
   if (run.config.checkpoint.in_background) {
     consider("checkpoint.in_background = false",

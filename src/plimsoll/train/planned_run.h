@@ -19,8 +19,15 @@ struct PlannedRun {
   Bytes without_checkpointing;  // the arena with the policy "none"
 
   planner::PlanView view() const {
-    return {config.model,    config.step,          step, memory, device, capacity,
-            capacity_source, without_checkpointing};
+    return {config.model,
+            config.step,
+            step,
+            memory,
+            device,
+            capacity,
+            capacity_source,
+            without_checkpointing,
+            step::describe(config.recipe)};
   }
 };
 

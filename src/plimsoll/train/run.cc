@@ -11,6 +11,7 @@
 #include "plimsoll/train/checkpoint_writer.h"
 #include "plimsoll/train/matmul_rate.h"
 #include "plimsoll/train/progress.h"
+#include "plimsoll/train/quantization_report.h"
 #include "plimsoll/train/run_directory.h"
 #include "plimsoll/train/run_summary.h"
 #include "plimsoll/train/signals.h"
@@ -106,6 +107,17 @@ void resume_or_start(const PlannedRun& run, Trainer& trainer, const RunDirectory
 // A loss or gradient that is not finite will not recover: stop before it is saved.
 void require_finite(const StepResult& result, const Trainer& trainer,
                     const RunDirectory& directory) {
+  if (const std::string matrix = trainer.first_non_finite_quantizer(); !matrix.empty()) {
+    throw Error(
+        Exit::data,
+        fmt::format("{} holds Inf or NaN at step {}, before it was quantised.", matrix,
+                    trainer.steps_done()),
+        fmt::format("Nothing of this step was saved. Lower schedule.lr or choose another recipe, "
+                    "then continue from the checkpoint before it:\n"
+                    "plimsoll train --resume {} --set schedule.lr=...",
+                    directory.path().string()));
+  }
+  if (result.skipped) return;
   if (std::isfinite(result.loss) && std::isfinite(result.grad_norm)) return;
   const std::string parameter = trainer.first_non_finite_gradient();
   throw Error(
@@ -117,6 +129,18 @@ void require_finite(const StepResult& result, const Trainer& trainer,
                   "continue from the checkpoint before it:\n"
                   "plimsoll train --resume {} --set schedule.lr=...",
                   directory.path().string()));
+}
+
+// What the recipe did in this step: the loss scale, skipped steps, and every so often the quality.
+void add_quantization(ordered_json& line, const PlannedRun& run, const Trainer& trainer,
+                      const StepResult& result) {
+  if (run.config.recipe.name == step::Recipe::fp16) {
+    line["loss_scale"] = trainer.loss_scale();
+    if (result.skipped) line["skipped"] = true;
+  }
+  if (trainer.statistics_complete()) {
+    line["quantization"] = quantization_json(run.step.quantizers.list, trainer.statistics());
+  }
 }
 
 }  // namespace
@@ -181,6 +205,7 @@ Exit run_training(const Config& config, const RunOptions& options, std::ostream&
                          {"tokens", static_cast<int64_t>(step_tokens) * step},
                          {"seconds", seconds},
                          {"tokens_per_second", step_tokens / seconds}};
+    add_quantization(line, run, trainer, result);
     const bool last = step == config.train.steps;
     if (last || (config.train.eval_every > 0 && step % config.train.eval_every == 0)) {
       evaluate(line);

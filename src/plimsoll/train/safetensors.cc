@@ -234,6 +234,9 @@ Dtype dtype_of(Format format) {
       return Dtype::f32;
     case Format::bf16:
       return Dtype::bf16;
+    default:
+      check(false, fmt::format("{} is not stored in safetensors files here", name(format)));
+      [[fallthrough]];
     case Format::i32:
       return Dtype::i32;
   }

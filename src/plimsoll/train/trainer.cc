@@ -1,5 +1,6 @@
 #include "plimsoll/train/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "plimsoll/train/schedule.h"
@@ -19,14 +20,23 @@ Trainer::Trainer(const PlannedRun& run, const runtime::Backend& backend,
       validation_(dataset, run.config.train.eval_batches, run.config.step.micro_batch) {}
 
 void Trainer::start_fresh() {
+  if (QuantizerControl* quantizers = control()) {
+    quantizers->loss_scale_log2 = static_cast<int32_t>(run_.config.recipe.loss_scale_log2);
+  }
   initialize_weights(run_.step, executor_, run_.config.train.seed);
+  if (run_.config.train.perturb_weights) {
+    for (const step::ParameterTensors& p : run_.step.parameters) {
+      for (float& w : executor_.view(p.master).span<float>()) w = std::nextafter(w, INFINITY);
+    }
+  }
   start_from(0, 0);
 }
 
 void Trainer::start_from(int64_t step, int64_t samples) {
+  steps_done_ = step;
+  begin_quantizers();
   executor_.run(Phase::setup);
   loader_ = data::Loader(dataset_, static_cast<uint64_t>(run_.config.train.seed), samples);
-  steps_done_ = step;
 }
 
 double Trainer::sum_of_losses() const {
@@ -40,9 +50,13 @@ StepResult Trainer::step() {
   const std::span<int32_t> tokens = executor_.view(run_.step.tokens).span<int32_t>();
   const std::span<int32_t> targets = executor_.view(run_.step.targets).span<int32_t>();
   StepResult result;
+  begin_quantizers();
   const int64_t micro_steps = config.step.global_batch / config.step.micro_batch;
   for (int64_t i = 0; i < micro_steps; ++i) {
     loader_.next(tokens, targets);
+    if (QuantizerControl* quantizers = control()) {
+      quantizers->micro_step = static_cast<uint32_t>(i);
+    }
     executor_.run_micro_step();
     result.loss += sum_of_losses();
   }
@@ -54,9 +68,20 @@ StepResult Trainer::step() {
   settings[0] = static_cast<float>(result.lr);
   settings[1] = static_cast<float>(1 - std::pow(config.optimizer.beta1, number));
   settings[2] = static_cast<float>(1 - std::pow(config.optimizer.beta2, number));
+  steps_done_ = number;
+  if (!first_non_finite_quantizer().empty()) return result;  // refused by the caller
+  if (config.recipe.name == step::Recipe::fp16) {
+    result.skipped = gradients_overflowed();
+    count_overflow(result.skipped);
+  }
+  if (result.skipped) {
+    for (const step::ParameterTensors& p : run_.step.parameters) {
+      std::ranges::fill(executor_.view(p.gradient).span<float>(), 0.0f);
+    }
+    return result;
+  }
   executor_.run(Phase::optimizer);
   result.grad_norm = executor_.view(run_.step.clip).span<float>()[0];
-  steps_done_ = number;
   return result;
 }
 
@@ -64,12 +89,80 @@ double Trainer::evaluate() {
   const std::span<int32_t> tokens = executor_.view(run_.step.tokens).span<int32_t>();
   const std::span<int32_t> targets = executor_.view(run_.step.targets).span<int32_t>();
   double sum = 0;
+  if (QuantizerControl* quantizers = control()) quantizers->observe = quantizers->collect = 0;
   for (int64_t i = 0; i < validation_.size(); ++i) {
     validation_.read(i, tokens, targets);
     executor_.run(Phase::forward);
     sum += sum_of_losses();
   }
   return sum / static_cast<double>(validation_.size() * static_cast<int64_t>(tokens.size()));
+}
+
+QuantizerControl* Trainer::control() const {
+  const step::TensorId id = run_.step.quantizers.control;
+  return id < 0 ? nullptr : executor_.view(id).as<QuantizerControl>();
+}
+
+// Random bits depend on the seed, the step and the micro-step, so a resumed run draws the same.
+void Trainer::begin_quantizers() {
+  QuantizerControl* const quantizers = control();
+  if (!quantizers) return;
+  const auto seed = static_cast<uint64_t>(run_.config.train.seed);
+  quantizers->seed_low = static_cast<uint32_t>(seed);
+  quantizers->seed_high = static_cast<uint32_t>(seed >> 32);
+  quantizers->step = static_cast<uint32_t>(steps_done_ + 1);
+  quantizers->micro_step = 0;
+  quantizers->observe = 1;
+  const int64_t every = run_.config.recipe.statistics_every;
+  quantizers->collect = every > 0 && (steps_done_ + 1) % every == 0;
+  std::ranges::fill(executor_.view(run_.step.quantizers.statistics).span<float>(), 0.0f);
+}
+
+std::span<const QuantizerStatistics> Trainer::statistics() const {
+  if (!control()) return {};
+  const View view = executor_.view(run_.step.quantizers.statistics);
+  return {view.as<const QuantizerStatistics>(), run_.step.quantizers.list.size()};
+}
+
+bool Trainer::statistics_complete() const {
+  const int64_t every = run_.config.recipe.statistics_every;
+  return control() && every > 0 && steps_done_ % every == 0;
+}
+
+double Trainer::loss_scale() const {
+  const bool fp16 = run_.config.recipe.name == step::Recipe::fp16;
+  return fp16 ? std::ldexp(1.0, control()->loss_scale_log2) : 1;
+}
+
+std::string Trainer::first_non_finite_quantizer() const {
+  const std::span<const QuantizerStatistics> all = statistics();
+  const bool fp16 = run_.config.recipe.name == step::Recipe::fp16;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const step::QuantizerInfo& info = run_.step.quantizers.list[i];
+    if (fp16 && info.operand == step::OperandClass::gradient) continue;
+    if (all[i].not_finite > 0) return info.name;
+  }
+  return {};
+}
+
+bool Trainer::gradients_overflowed() const {
+  for (const QuantizerStatistics& of : statistics()) {
+    if (of.not_finite > 0) return true;
+  }
+  return false;
+}
+
+// Micikevicius et al. 2018, "Mixed Precision Training": halve on overflow, double after a while.
+void Trainer::count_overflow(bool overflowed) {
+  QuantizerControl& quantizers = *control();
+  if (overflowed) {
+    quantizers.loss_scale_log2 = std::max(quantizers.loss_scale_log2 - 1, 0);
+    quantizers.steps_without_overflow = 0;
+    return;
+  }
+  if (++quantizers.steps_without_overflow < run_.config.recipe.loss_scale_growth) return;
+  quantizers.loss_scale_log2 = std::min(quantizers.loss_scale_log2 + 1, 126);
+  quantizers.steps_without_overflow = 0;
 }
 
 std::string Trainer::first_non_finite_gradient() const {

@@ -15,6 +15,7 @@ struct StepResult {
   double loss = 0;  // mean over the global batch, nats a token
   double lr = 0;
   double grad_norm = 0;  // of the global gradient, before clipping
+  bool skipped = false;  // fp16: a gradient overflowed, the weights were left as they are
 };
 
 class Trainer {
@@ -39,11 +40,27 @@ class Trainer {
   const runtime::Executor& executor() const { return executor_; }
   Bytes allocated() const { return arena_.size(); }
 
+  // The first quantiser that met Inf or NaN in the last step; empty when none did. That step has
+  // changed no weight. Overflow of fp16 gradients is not among it: it skips the step.
+  std::string first_non_finite_quantizer() const;
+
+  // What the quantisers counted in the last step, in the order of TrainingStep::quantizers;
+  // complete in the steps that recipe.statistics_every asks for. Empty without a recipe.
+  std::span<const QuantizerStatistics> statistics() const;
+  bool statistics_complete() const;
+
+  // fp16: the loss scale; 1 with other recipes.
+  double loss_scale() const;
+
   // Of the last step: the first parameter whose gradient is not finite; empty when all are.
   std::string first_non_finite_gradient() const;
 
  private:
   double sum_of_losses() const;
+  QuantizerControl* control() const;  // null without a recipe
+  void begin_quantizers();
+  void count_overflow(bool overflowed);
+  bool gradients_overflowed() const;
 
   const PlannedRun& run_;
   const data::Dataset& dataset_;

@@ -25,7 +25,20 @@ std::vector<Shard> shards_at(const step::TrainingStep& step, const Address& addr
     optimizer.tensors.push_back(tensor(".m", p.m));
     optimizer.tensors.push_back(tensor(".v", p.v));
   }
-  return {std::move(weights), std::move(optimizer)};
+  std::vector<Shard> shards = {std::move(weights), std::move(optimizer)};
+  if (step.quantizers.control < 0) return shards;
+  // Weights are quantised again at the start; only what earlier steps decided is kept.
+  Shard quantizers = {.file = quantizers_file};
+  quantizers.tensors.push_back({"control", {8}, Format::i32, address(step.quantizers.control)});
+  for (const step::QuantizerInfo& info : step.quantizers.list) {
+    if (info.state < 0) continue;
+    quantizers.tensors.push_back({info.name + ".amax_history",
+                                  {step.program.tensor(info.state).type.shape.columns},
+                                  Format::f32,
+                                  address(info.state)});
+  }
+  shards.push_back(std::move(quantizers));
+  return shards;
 }
 
 }  // namespace

@@ -11,9 +11,12 @@ namespace plimsoll::train {
 
 inline constexpr const char* weights_file = "model.safetensors";
 inline constexpr const char* optimizer_file = "optimizer.safetensors";
+inline constexpr const char* quantizers_file = "quantizers.safetensors";
 
 // The shards of a checkpoint: `model.safetensors` holds every parameter in f32 under its own name,
-// `optimizer.safetensors` the moments as NAME.m and NAME.v. Views into the executor's arena.
+// `optimizer.safetensors` the moments as NAME.m and NAME.v. With a recipe, `quantizers.safetensors`
+// holds the histories and scales of delayed scaling and the loss scale. Views into the executor's
+// arena.
 std::vector<Shard> checkpoint_shards(const step::TrainingStep& step,
                                      const runtime::Executor& executor);
 
