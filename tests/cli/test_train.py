@@ -124,6 +124,19 @@ class Train(CommandTest):
         self.assertLess(plans["full"], plans["layers:1"])
         self.assertLess(plans["layers:1"], plans["none"])
 
+    def test_bf16_moments_halve_the_optimizer_and_still_learn(self):
+        self.plimsoll("train", self.config, "--run-directory", "fp32")
+        result = self.plimsoll("train", self.config, "--run-directory", "bf16", "--set",
+                               "optimizer.moments=bf16")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertLess(abs(self.metrics("bf16")[-1]["loss"] - self.metrics("fp32")[-1]["loss"]), 0.1)
+        moments = [(self.folder / run / "checkpoints/step-30/optimizer.safetensors").stat().st_size
+                   for run in ("bf16", "fp32")]
+        self.assertLess(moments[0], 0.6 * moments[1])
+        for _ in range(2):  # from the checkpoint of the run above
+            again = self.plimsoll("train", "--resume", "bf16", "--set", "train.steps=35")
+            self.assertEqual(again.returncode, 0, again.stderr)
+
     def test_generates_text_from_a_run(self):
         self.plimsoll("train", self.config, "--run-directory", "run")
         arguments = ("generate", "run", "--prompt", "12 plus", "--tokens", "80")

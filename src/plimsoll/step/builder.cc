@@ -15,13 +15,14 @@ TensorId add_input(Program& program, std::string name, TensorType type) {
 }
 
 // Masters, gradients and moments of every parameter, and the map from weight to gradient.
-std::unordered_map<TensorId, TensorId> add_training_state(
-    Program& program, std::vector<ParameterTensors>& parameters) {
+std::unordered_map<TensorId, TensorId> add_training_state(Program& program,
+                                                          std::vector<ParameterTensors>& parameters,
+                                                          Moments moments) {
   std::unordered_map<TensorId, TensorId> gradients;
   for (ParameterTensors& p : parameters) {
-    const auto add = [&](const char* suffix, Role role) {
+    const auto add = [&](const char* suffix, Role role, Format format = Format::f32) {
       return add_tensor(program, {.name = p.parameter.name + suffix,
-                                  .type = {{p.parameter.rows, p.parameter.columns}, Format::f32},
+                                  .type = {{p.parameter.rows, p.parameter.columns}, format},
                                   .role = role,
                                   .layer = p.parameter.layer,
                                   .persistent = true});
@@ -29,8 +30,9 @@ std::unordered_map<TensorId, TensorId> add_training_state(
     const bool is_master = program.tensor(p.compute).type.format == Format::f32;
     p.master = is_master ? p.compute : add(".master", Role::optimizer);
     p.gradient = add(".gradient", Role::grad);
-    p.m = add(".m", Role::optimizer);
-    p.v = add(".v", Role::optimizer);
+    const Format moment = moments == Moments::bf16 ? Format::bf16 : Format::f32;
+    p.m = add(".m", Role::optimizer, moment);
+    p.v = add(".v", Role::optimizer, moment);
     gradients[p.compute] = p.gradient;
   }
   return gradients;
@@ -125,7 +127,7 @@ TrainingStep build_training_step(const model::ModelConfig& model, const StepConf
   Program& program = step.program;
   ModelBuilder builder(program, model, config.precision);
   step.parameters = builder.add_weights();
-  const auto weight_gradients = add_training_state(program, step.parameters);
+  const auto weight_gradients = add_training_state(program, step.parameters, optimizer.moments);
 
   const int64_t tokens = config.micro_batch * config.sequence_length;
   step.tokens = add_input(program, "tokens", {{tokens, 1}, Format::i32});

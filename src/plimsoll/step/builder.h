@@ -15,8 +15,8 @@ struct ParameterTensors {
   TensorId compute = -1;  // what the ops read: bf16 for matrices under bf16, else the master itself
   TensorId master = -1;   // f32 weights the optimizer updates
   TensorId gradient = -1;  // f32, accumulated over the micro-steps
-  TensorId m = -1;         // first moment, f32
-  TensorId v = -1;         // second moment, f32
+  TensorId m = -1;         // first moment, f32 or bf16
+  TensorId v = -1;         // second moment, f32 or bf16
 };
 
 // Which operand of a linear layer's products a quantiser makes.

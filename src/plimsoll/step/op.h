@@ -20,12 +20,12 @@ namespace plimsoll::step {
 
 // Readers `std::visit` it. A new kind is a header with its rules and an entry here; the compiler
 // then lists every place that must know it.
-using OpKind = std::variant<RopeTable, Cast, Embedding, RmsNorm, AddRmsNorm, LayerNorm,
-                            AddLayerNorm, MatMul, Rope, QkNorm, Attention, SwiGlu, BiasGelu,
-                            CrossEntropy, EmbeddingBackward, RmsNormBackward, LayerNormBackward,
-                            BiasGradient, QkNormBackward, AttentionBackward, SwiGluBackward,
-                            BiasGeluBackward, SquaredNorm, ClipFactor, AdamW, Quantize,
-                            QuantizedMatMul, UpdateScaling>;
+using OpKind =
+    std::variant<RopeTable, Cast, Embedding, RmsNorm, AddRmsNorm, LayerNorm, AddLayerNorm, MatMul,
+                 Rope, QkNorm, Attention, SwiGlu, BiasGelu, CrossEntropy, EmbeddingBackward,
+                 RmsNormBackward, LayerNormBackward, BiasGradient, QkNormBackward,
+                 AttentionBackward, SwiGluBackward, BiasGeluBackward, SquaredNorm, ClipFactor,
+                 AdamW, Quantize, QuantizedMatMul, UpdateScaling>;
 
 enum class Phase : uint8_t {
   setup,      // once, before the first step

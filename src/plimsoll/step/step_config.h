@@ -22,12 +22,16 @@ struct StepConfig {
   std::string checkpointing = "none";
 };
 
+// In what AdamW's moments are stored.
+enum class Moments : uint8_t { fp32, bf16 };
+
 struct OptimizerConfig {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0.1;  // on matrices only
-  double clip_norm = 1.0;     // bound on the global gradient norm; 0: none
+  Moments moments = Moments::fp32;
+  double clip_norm = 1.0;  // bound on the global gradient norm; 0: none
 };
 
 }  // namespace plimsoll::step

@@ -137,6 +137,8 @@ Table describe(step::OptimizerConfig& o) {
        {"beta2", &o.beta2, "decay of the second moment", fraction_below_one},
        {"eps", &o.eps, "added to the root of the second moment", above(0)},
        {"weight_decay", &o.weight_decay, "decoupled weight decay, on matrices only", at_least(0)},
+       {"moments", choice(o.moments, {"fp32", "bf16"}),
+        "format of both moments; bf16 halves them and rounds every update to 8 bits"},
        {"clip_norm", &o.clip_norm, "bound on the global gradient norm; 0: none", at_least(0)}}};
 }
 

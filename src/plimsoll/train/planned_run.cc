@@ -125,6 +125,10 @@ std::vector<planner::WhatIf> what_ifs(const PlannedRun& run, const runtime::Back
       c.recipe.bf16_weights = true;
     });
   }
+  if (run.config.optimizer.moments == step::Moments::fp32) {
+    consider("optimizer.moments = \"bf16\"",
+             [](Config& c) { c.optimizer.moments = step::Moments::bf16; });
+  }
   if (run.config.checkpoint.in_background) {
     consider("checkpoint.in_background = false",
              [](Config& c) { c.checkpoint.in_background = false; });

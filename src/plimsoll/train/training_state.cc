@@ -19,7 +19,8 @@ std::vector<Shard> shards_at(const step::TrainingStep& step, const Address& addr
     std::vector<int64_t> shape = {parameter.columns};
     if (parameter.matrix) shape.insert(shape.begin(), parameter.rows);
     const auto tensor = [&](const char* suffix, step::TensorId id) {
-      return NamedTensor{parameter.name + suffix, shape, Format::f32, address(id)};
+      return NamedTensor{parameter.name + suffix, shape, step.program.tensor(id).type.format,
+                         address(id)};
     };
     weights.tensors.push_back(tensor("", p.master));
     optimizer.tensors.push_back(tensor(".m", p.m));

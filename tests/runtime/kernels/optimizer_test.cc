@@ -46,11 +46,10 @@ RC_GTEST_PROP(AdamW, EqualsTheReferenceZeroesTheGradientAndRoundsTheCopy, ()) {
   const bool copies = Draw::flag();
   const AdamWSettings settings{0.9f, 0.95f, 1e-8f, 0.1f};
   const float lr = 1e-2f, c1 = 0.271f, c2 = 0.142625f, factor = 0.5f;
-  const reference::AdamWState before{draw.reals(elements), draw.reals(elements), [&] {
-                                       Reals v = draw.reals(elements);
-                                       for (double& value : v) value = std::abs(value);
-                                       return v;
-                                     }()};
+  const Format moments = *rc::gen::element(Format::f32, Format::bf16);
+  reference::AdamWState before{draw.reals(elements), draw.reals(elements), draw.reals(elements)};
+  for (double& value : before.m) value = stored(value, moments);
+  for (double& value : before.v) value = stored(std::abs(value), moments);
   const Reals grad = draw.reals(elements);
   const auto expected = reference::adam_w(
       before, grad,
@@ -59,8 +58,8 @@ RC_GTEST_PROP(AdamW, EqualsTheReferenceZeroesTheGradientAndRoundsTheCopy, ()) {
   const Tensor numbers(Format::f32, 1, 3, {lr, c1, c2}), clip(Format::f32, 1, 2, {2, factor});
   const auto kernel = [&] {
     std::vector<Tensor> out{{Format::f32, 1, elements, before.weight},
-                            {Format::f32, 1, elements, before.m},
-                            {Format::f32, 1, elements, before.v},
+                            {moments, 1, elements, before.m},
+                            {moments, 1, elements, before.v},
                             {Format::f32, 1, elements, grad},
                             {Format::bf16, 1, elements}};
     adam_w(out[0].view(), out[3].view(), out[1].view(), out[2].view(), numbers.view(), clip.view(),
@@ -69,8 +68,9 @@ RC_GTEST_PROP(AdamW, EqualsTheReferenceZeroesTheGradientAndRoundsTheCopy, ()) {
   };
   on_every_target(kernel, [&](const std::vector<Tensor>& out) {
     expect_close("weight", out[0].values(), expected.weight, {1e-6, 1e-6});
-    expect_close("m", out[1].values(), expected.m, {1e-6, 1e-7});
-    expect_close("v", out[2].values(), expected.v, {1e-6, 1e-7});
+    const double rounding = moments == Format::bf16 ? 0x1p-8 : 1e-6;
+    expect_close("m", out[1].values(), expected.m, {rounding, 1e-7});
+    expect_close("v", out[2].values(), expected.v, {rounding, 1e-7});
     RC_ASSERT(out[3] == Tensor(Format::f32, 1, elements));
     RC_ASSERT(out[4] == Tensor(Format::bf16, 1, elements, copies ? out[0].values() : Reals()));
   });

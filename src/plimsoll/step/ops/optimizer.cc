@@ -21,8 +21,8 @@ Flops flops(const ClipFactor&, InputTypes in) {
 }
 
 OutputTypes infer(const AdamW& kind, InputTypes in) {
-  check(in.size() == 6 && in[0] == in[1] && in[0] == in[2] && in[0] == in[3],
-        "adam_w takes weight, grad, m, v of one type, settings and clip");
+  check(in.size() == 6 && in[0] == in[1] && in[0].shape == in[2].shape && in[2] == in[3],
+        "adam_w takes weight, grad, m and v of one shape, settings and clip");
   OutputTypes out = {{in[0], 0}, {in[1], 1}, {in[2], 2}, {in[3], 3}};
   if (kind.copy != Format::f32) out.push_back({{in[0].shape, kind.copy}});
   return out;

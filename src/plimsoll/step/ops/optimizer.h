@@ -28,7 +28,8 @@ Flops flops(const ClipFactor&, InputTypes in);
 //   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //   weight -= lr * (m / c1) / (sqrt(v / c2) + eps),  c1 = 1 - beta1^step, c2 = 1 - beta2^step
 // and grad = 0, ready for the next accumulation.
-// inputs: weight f32, grad f32, m f32, v f32, settings (1,3) f32 = lr, c1, c2, clip (1,2) f32
+// m and v are f32 or bf16; the step uses their values before they are rounded.
+// inputs: weight f32, grad f32, m, v, settings (1,3) f32 = lr, c1, c2, clip (1,2) f32
 // outputs: weight, grad, m, v in place, [rounded weight in `copy` format, when copy is not f32]
 struct AdamW : NotDifferentiated {
   static constexpr const char* kind_name = "adam_w";

@@ -1,4 +1,5 @@
-// The global gradient norm, clipping and AdamW, over weights as flat arrays of f32.
+// The global gradient norm, clipping and AdamW, over weights as flat arrays of f32; AdamW's moments
+// are f32 or bf16, rounded to nearest when they are stored.
 #include "plimsoll/runtime/cpu/kernels/kernels.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -34,7 +35,7 @@ double block_squares(const float* from, int64_t elements) {
   return sum;
 }
 
-template <bool copies>
+template <class Moment, bool copies>
 void adam_w_of(const View& weight, const View& grad, const View& m, const View& v,
                const View& settings, const View& clip, const AdamWSettings& adam,
                const View& copy) {
@@ -45,8 +46,8 @@ void adam_w_of(const View& weight, const View& grad, const View& m, const View& 
   parallel_ranges(weight.elements(), 1024, [&](int64_t begin, int64_t end) HWY_ATTR {
     float* w_range = weight.as<float>() + begin;
     float* g_range = grad.as<float>() + begin;
-    float* m_range = m.as<float>() + begin;
-    float* v_range = v.as<float>() + begin;
+    Moment* m_range = m.as<Moment>() + begin;
+    Moment* v_range = v.as<Moment>() + begin;
     bf16* copy_range = copies ? copy.as<bf16>() + begin : nullptr;
     const AdamWSettings a = adam;
     for_columns(end - begin, [=](int64_t c, auto lanes) HWY_ATTR {
@@ -69,10 +70,18 @@ void adam_w_of(const View& weight, const View& grad, const View& m, const View& 
   });
 }
 
+template <class Moment>
+void adam_w_with(const View& weight, const View& grad, const View& m, const View& v,
+                 const View& settings, const View& clip, const AdamWSettings& adam,
+                 const View& copy) {
+  copy ? adam_w_of<Moment, true>(weight, grad, m, v, settings, clip, adam, copy)
+       : adam_w_of<Moment, false>(weight, grad, m, v, settings, clip, adam, copy);
+}
+
 void adam_w(const View& weight, const View& grad, const View& m, const View& v,
             const View& settings, const View& clip, const AdamWSettings& adam, const View& copy) {
-  copy ? adam_w_of<true>(weight, grad, m, v, settings, clip, adam, copy)
-       : adam_w_of<false>(weight, grad, m, v, settings, clip, adam, copy);
+  m.format == Format::bf16 ? adam_w_with<bf16>(weight, grad, m, v, settings, clip, adam, copy)
+                           : adam_w_with<float>(weight, grad, m, v, settings, clip, adam, copy);
 }
 
 }  // namespace plimsoll::cpu::HWY_NAMESPACE
