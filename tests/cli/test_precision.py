@@ -73,6 +73,9 @@ class Recipes(CommandTest):
         metrics = self.metrics("run")
         skipped = [m for m in metrics if m.get("skipped")]
         self.assertGreater(len(skipped), 3)
+        summary = json.loads((self.folder / "run" / "summary.json").read_text())
+        self.assertEqual(summary["skipped_steps"], len(skipped))
+        self.assertIn("a gradient overflowed", result.stdout)
         self.assertEqual(metrics[0]["loss_scale"], 2.0 ** 39)
         self.assertEqual(metrics[1]["loss_scale"], 2.0 ** 38)
         self.assertEqual(metrics[0]["loss"] > 0, True)

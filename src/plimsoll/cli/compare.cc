@@ -23,7 +23,7 @@ constexpr int64_t kFullTokens = 20'000'000;
 
 Exit compare(const CompareArguments& arguments) {
   train::Config config = read(arguments.config);
-  train::CompareOptions options = {.recipes = {"fp8_current", "mxfp8", "nvfp4"}, .seeds = 3};
+  train::CompareOptions options = {.recipes = {"fp8_current", "mxfp8", "nvfp4"}, .seeds = 4};
   if (arguments.full) {
     options.recipes = {"fp16", "fp8_delayed", "fp8_current", "fp8_block", "mxfp8", "nvfp4"};
     options.seeds = 4;
@@ -51,7 +51,7 @@ void add_compare(CLI::App& app, Action& action) {
   add_config_arguments(*command, arguments->config);
   CLI::Option* quick = command->add_flag(
       "--quick", arguments->quick,
-      "the config's own steps, 3 seeds, fp8_current, mxfp8 and nvfp4 (the default)");
+      "the config's own steps, 4 seeds, fp8_current, mxfp8 and nvfp4 (the default)");
   command
       ->add_flag("--full", arguments->full,
                  "the fair test: 20 million tokens, 4 seeds, every recipe; takes hours")

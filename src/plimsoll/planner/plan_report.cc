@@ -99,12 +99,14 @@ std::string plan_text(const PlanView& plan) {
                            plan.config.global_batch, plan.config.sequence_length,
                            plan.config.micro_batch, precision_name(plan.config.precision)));
   const TokenFlops flops = flops_per_token(program, plan.config);
-  line("compute", fmt::format("{} per token (forward {}, backward {}, recompute {}), {} per step",
-                              to_text(Flops{flops.total()}), to_text(Flops{flops.forward}),
-                              to_text(Flops{flops.backward}), to_text(Flops{flops.recompute}),
-                              to_text(Flops{flops.total() *
-                                            static_cast<double>(plan.config.global_batch *
-                                                                plan.config.sequence_length)})));
+  const std::string recompute =
+      flops.recompute > 0 ? fmt::format(", recompute {}", to_text(Flops{flops.recompute})) : "";
+  line("compute",
+       fmt::format(
+           "{} per token (forward {}, backward {}{}), {} per step", to_text(Flops{flops.total()}),
+           to_text(Flops{flops.forward}), to_text(Flops{flops.backward}), recompute,
+           to_text(Flops{flops.total() * static_cast<double>(plan.config.global_batch *
+                                                             plan.config.sequence_length)})));
   line("device", plan.device);
   if (!plan.recipe.empty()) line("recipe", plan.recipe + "; emulated by bf16 products");
   if (plan.config.checkpointing != "none") line("checkpointing", checkpointing_effect(plan));

@@ -13,7 +13,7 @@ namespace plimsoll::train {
 
 struct CompareOptions {
   std::vector<std::string> recipes;  // names of recipe.name, without "none"
-  int64_t seeds = 3;
+  int64_t seeds = 4;
   std::filesystem::path directory;
 };
 

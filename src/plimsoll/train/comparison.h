@@ -84,8 +84,8 @@ struct PairedStatistics {
 
 enum class Verdict {
   equivalent,          // the interval lies inside +-margin
-  within_noise,        // the interval does not, but the mean is within twice the noise floor
-  gap,                 // the interval excludes 0 and is not inside +-margin
+  within_noise,        // the interval does not, but rounding alone may make such a mean
+  gap,                 // else: the interval excludes 0 and is not inside +-margin
   small_positive_gap,  // nvfp4: the interval lies between nvfp4_lowest and nvfp4_highest
   too_large,           // the interval lies wholly above what the recipe may cost
   inactive,            // nothing suggests that anything was quantised

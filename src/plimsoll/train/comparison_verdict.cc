@@ -82,17 +82,20 @@ Judgement judge_8_bits(const PairedStatistics& paired, const ComparisonSettings&
     return {Verdict::too_large,
             about_interval(paired, fmt::format("lies wholly above the margin of {}", margin))};
   }
+  const std::string advice = seeds_advice(paired, settings.margin - std::abs(paired.mean));
+  // Two standard errors of the mean if rounding alone made the gaps.
+  const double noise = 2 * noise_floor / std::sqrt(static_cast<double>(paired.seeds.size()));
+  if (std::abs(paired.mean) <= noise) {
+    return {Verdict::within_noise,
+            about_interval(paired,
+                           fmt::format("reaches beyond +-{}, but the mean, {}, is within +-{:.4f}, "
+                                       "what a noise floor of {:.4f} does to the mean of {}{}",
+                                       margin, signed_nats(paired.mean), noise, noise_floor,
+                                       paired.seeds.size(), advice))};
+  }
   if (interval.low > 0 || interval.high < 0) {
     return {Verdict::gap,
             about_interval(paired, fmt::format("excludes 0 and is not inside +-{}", margin))};
-  }
-  const std::string advice = seeds_advice(paired, settings.margin - std::abs(paired.mean));
-  if (std::abs(paired.mean) <= 2 * noise_floor) {
-    return {Verdict::within_noise,
-            about_interval(paired,
-                           fmt::format("reaches beyond +-{}, but the mean, {}, is within twice the "
-                                       "noise floor of {:.4f}{}",
-                                       margin, signed_nats(paired.mean), noise_floor, advice))};
   }
   return {Verdict::inconclusive,
           about_interval(paired, fmt::format("holds 0 and reaches beyond +-{}{}", margin, advice))};

@@ -110,7 +110,7 @@ void require_finite(const StepResult& result, const Trainer& trainer,
   if (const std::string matrix = trainer.first_non_finite_quantizer(); !matrix.empty()) {
     throw Error(
         Exit::data,
-        fmt::format("{} holds Inf or NaN at step {}, before it was quantised.", matrix,
+        fmt::format("{} holds Inf or NaN at step {}, where it is quantised.", matrix,
                     trainer.steps_done()),
         fmt::format("Nothing of this step was saved. Lower schedule.lr or choose another recipe, "
                     "then continue from the checkpoint before it:\n"
@@ -190,6 +190,7 @@ Exit run_training(const Config& config, const RunOptions& options, std::ostream&
     require_finite(result, trainer, directory);
     const int64_t step = trainer.steps_done();
     measured.train_loss = result.loss;
+    measured.skipped_steps += result.skipped;
     measured.step_seconds.push_back(static_cast<float>(seconds));
     progress.step({.step = step,
                    .steps = config.train.steps,

@@ -61,6 +61,7 @@ ordered_json run_summary(const PlannedRun& run, const RunMeasurements& measured,
   return {{"finished", facts.finished},
           {"steps", measured.steps_done},
           {"tokens", static_cast<int64_t>(tokens) * measured.steps_done},
+          {"skipped_steps", measured.skipped_steps},
           {"parameters", model::parameter_count(run.config.model)},
           {"train_loss", number(measured.train_loss)},
           {"train_bits_per_byte", number(bits_per_byte(measured.train_loss, bytes))},
@@ -88,6 +89,9 @@ std::string summary_text(const ordered_json& summary) {
   };
   line("train loss", loss_text(summary, "train_loss", "train_bits_per_byte"));
   line("held-out loss", loss_text(summary, "validation_loss", "validation_bits_per_byte"));
+  if (const int64_t skipped = summary["skipped_steps"].get<int64_t>(); skipped > 0) {
+    line("skipped steps", fmt::format("{}, a gradient overflowed", skipped));
+  }
   const double ms = number_or_nan(summary, "median_step_ms");
   if (std::isfinite(ms)) {
     line("median step", fmt::format("{:.1f} ms, {} tokens/s", ms,

@@ -15,6 +15,7 @@ struct RunMeasurements {
   double train_loss = 0;            // of the last step, nats a token
   double validation_loss = 0;       // the last evaluation's; NaN when there was none
   std::vector<float> step_seconds;  // one entry a step of this process
+  int64_t skipped_steps = 0;        // fp16: a gradient overflowed
   double matmul_rate = 0;           // FLOP/s of a large product on this machine
   Bytes allocated;                  // the arena
   Bytes resident_before;            // of the process before the arena was allocated
