@@ -169,7 +169,7 @@ tr.why td { white-space: normal; color: #57606a; padding-bottom: 9px; }
   vertical-align: -1px; }
 .verdict { font-weight: 600; }
 .good { color: #1a7f37; } .open { color: #8a5a00; } .bad { color: #b42318; }
-.range { position: relative; width: 190px; height: 16px; background: #f3f5f7; }
+.range { position: relative; width: 150px; height: 16px; background: #f3f5f7; }
 .range div { position: absolute; top: 0; bottom: 0; }
 .range .margin { background: #cfe3d6; }
 .range .zero { width: 1px; background: #8c959f; }
