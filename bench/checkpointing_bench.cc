@@ -10,15 +10,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
+#include "bench/planned_step.h"
 #include "plimsoll/runtime/cpu/cpu_backend.h"
 #include "plimsoll/runtime/cpu/machine.h"
-#include "plimsoll/runtime/executor.h"
-#include "plimsoll/train/fit.h"
-#include "plimsoll/train/initialize.h"
-#include "plimsoll/train/planned_run.h"
 
 namespace {
 
@@ -26,14 +22,13 @@ using namespace plimsoll;
 
 struct Row {
   std::string label;
-  std::unique_ptr<train::PlannedRun> planned;  // the executor refers to it
-  std::unique_ptr<runtime::Arena> arena;
-  std::unique_ptr<runtime::Executor> executor;
+  std::unique_ptr<bench::PlannedStep> step;
   std::vector<double> seconds;
 
+  const train::PlannedRun& plan() const { return step->run(); }
   double tokens() const {
-    const step::StepConfig& step = planned->config.step;
-    return static_cast<double>(step.micro_batch * step.sequence_length);
+    const step::StepConfig& config = plan().config.step;
+    return static_cast<double>(config.micro_batch * config.sequence_length);
   }
   double median() const {
     std::vector<double> sorted = seconds;
@@ -42,38 +37,12 @@ struct Row {
   }
   double minimum() const { return *std::min_element(seconds.begin(), seconds.end()); }
   double predicted() const {
-    return cost::step_time(planned->step.program, cost::nominal_cpu(), 1).count;
+    return cost::step_time(plan().step.program, cost::nominal_cpu(), 1).count;
   }
 };
 
 Row make_row(std::string label, const train::Config& config, const runtime::Backend& backend) {
-  Row row = {.label = std::move(label),
-             .planned = std::make_unique<train::PlannedRun>(train::plan_run(config, backend))};
-  const train::PlannedRun& run = *row.planned;
-  row.arena = std::make_unique<runtime::Arena>(run.memory.arena);
-  row.executor =
-      std::make_unique<runtime::Executor>(run.step.program, run.memory, backend, *row.arena);
-  for (const step::ParameterTensors& p : run.step.parameters) {
-    train::initialize(p.parameter, 1, row.executor->view(p.master).span<float>());
-  }
-  row.executor->run(step::Phase::setup);
-  uint32_t next = 1;
-  for (const step::TensorId id : {run.step.tokens, run.step.targets}) {
-    for (int32_t& token : row.executor->view(id).span<int32_t>()) {
-      next = next * 1664525u + 1013904223u;
-      token = static_cast<int32_t>((next >> 8) % static_cast<uint32_t>(config.model.vocab));
-    }
-  }
-  const std::span<float> settings = row.executor->view(run.step.settings).span<float>();
-  settings[0] = 1e-4f, settings[1] = 0.1f, settings[2] = 0.05f;
-  return row;
-}
-
-double timed_step(const Row& row) {
-  const auto begin = std::chrono::steady_clock::now();
-  row.executor->run_micro_step();
-  row.executor->run(step::Phase::optimizer);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return {.label = std::move(label), .step = std::make_unique<bench::PlannedStep>(config, backend)};
 }
 
 void print(const Row& row, const Row& none) {
@@ -83,8 +52,8 @@ void print(const Row& row, const Row& none) {
   const double predicted =
       time_per_token(row, row.predicted()) / time_per_token(none, none.predicted()) - 1;
   fmt::print("| {} | {} | {} | {} | {:.0f} | {:.0f} | {:+.1f} % | {:+.1f} % |\n", row.label,
-             row.planned->config.step.micro_batch, to_text(row.planned->memory.arena),
-             to_text(row.planned->memory.arena - row.planned->memory.persistent),
+             row.plan().config.step.micro_batch, to_text(row.plan().memory.arena),
+             to_text(row.plan().memory.arena - row.plan().memory.persistent),
              row.tokens() / row.median(), row.tokens() / row.minimum(), 100 * measured,
              100 * predicted);
 }
@@ -110,7 +79,7 @@ int main(int argc, char** argv) {
 
   std::vector<Row> rows;
   rows.push_back(make_row("none", config, *backend));
-  const step::MemoryPlan none = rows[0].planned->memory;
+  const step::MemoryPlan none = rows[0].plan().memory;
   rows.push_back(make_row("full", with("full"), *backend));
   train::Config batch = with("full");
   for (int64_t micro = 2;; ++micro) {
@@ -136,9 +105,9 @@ int main(int argc, char** argv) {
     }
   }
 
-  for (const Row& row : rows) timed_step(row);  // touches every page
+  for (const Row& row : rows) row.step->timed_step();  // touches every page
   for (int round = 0; round < rounds; ++round) {
-    for (Row& row : rows) row.seconds.push_back(timed_step(row));
+    for (Row& row : rows) row.seconds.push_back(row.step->timed_step());
   }
   fmt::print(
       "{}, {} threads; llama, {} layers, hidden {}, {} tokens, bf16; medians of {} rounds\n\n",

@@ -8,14 +8,11 @@
 // usage: long_sequence_bench [sequence_length] [checkpointing] [ffn_chunk] [threads]
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 
+#include "bench/planned_step.h"
 #include "plimsoll/runtime/cpu/cpu_backend.h"
 #include "plimsoll/runtime/cpu/machine.h"
-#include "plimsoll/runtime/executor.h"
-#include "plimsoll/train/initialize.h"
-#include "plimsoll/train/planned_run.h"
 
 namespace {
 
@@ -42,28 +39,14 @@ double micro_step_flops(const step::Program& program) {
 int main(int argc, char** argv) {
   const train::Config config = config_of(argc, argv);
   const auto backend = cpu::make_cpu_backend(config.train.threads);
-  const train::PlannedRun run = train::plan_run(config, *backend);
   fmt::print("{}, {} threads; {} tokens, checkpointing {}, FFN chunk {}\n", cpu::processor_name(),
              config.train.threads == 0 ? cpu::core_count() : config.train.threads,
              config.step.sequence_length, config.step.checkpointing, config.step.ffn_chunk);
   const cpu::Resident before = cpu::resident_memory();
-  const runtime::Arena arena(run.memory.arena);
-  const runtime::Executor executor(run.step.program, run.memory, *backend, arena);
-  for (const step::ParameterTensors& p : run.step.parameters) {
-    train::initialize(p.parameter, 1, executor.view(p.master).span<float>());
-  }
-  executor.run(step::Phase::setup);
-  uint32_t next = 1;
-  for (const step::TensorId id : {run.step.tokens, run.step.targets}) {
-    for (int32_t& token : executor.view(id).span<int32_t>()) {
-      next = next * 1664525u + 1013904223u;
-      token = static_cast<int32_t>((next >> 8) % static_cast<uint32_t>(config.model.vocab));
-    }
-  }
-  const auto begin = std::chrono::steady_clock::now();
-  executor.run_micro_step();
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const bench::PlannedStep step(config, *backend);
+  const train::PlannedRun& run = step.run();
+  const runtime::Executor& executor = step.executor();
+  const double seconds = bench::seconds_of([&] { executor.run_micro_step(); });
 
   double loss = 0, squares = 0;
   for (const float value : executor.view(run.step.losses).span<float>()) loss += value;

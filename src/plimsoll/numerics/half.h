@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "plimsoll/numerics/host_device.h"
+#include "plimsoll/numerics/minifloat.h"
 
 namespace plimsoll {
 
@@ -19,19 +20,7 @@ PLIMSOLL_HD constexpr uint16_t encode_f16(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return 0x7fff;
-  constexpr uint32_t first_normal = 113;  // the exponent field of the float 2^-14
-  const uint32_t exponent = magnitude >> 23;
-  uint32_t significand = magnitude, shift = 13, offset = first_normal - 1;
-  if (exponent < first_normal) {
-    // A shift of 31 rounds every significand to zero, as do all that are longer.
-    const uint32_t below = first_normal - exponent;
-    significand = (magnitude & 0x7fffffu) | 0x800000u;
-    shift = below + shift < 31 ? below + shift : 31;
-    offset = 0;
-  }
-  const uint32_t tie_to_even = (significand >> shift) & 1u;
-  const uint32_t code =
-      ((significand + (1u << (shift - 1)) - 1u + tie_to_even) >> shift) - (offset << 10);
+  const uint32_t code = round_magnitude(magnitude, 10, 15);
   return static_cast<uint16_t>((bits >> 16 & 0x8000u) | (code < f16_inf ? code : f16_inf));
 }
 

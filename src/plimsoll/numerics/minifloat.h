@@ -43,14 +43,13 @@ PLIMSOLL_HD constexpr MiniFloatLayout layout(MiniFloat format) {
   return {};
 }
 
-// The magnitude's code as if exponents went on past the largest; `magnitude`: bits of |x|, not NaN.
-template <MiniFloat F>
-PLIMSOLL_HD constexpr uint32_t round_magnitude(uint32_t magnitude) {
-  constexpr MiniFloatLayout f = layout(F);
-  // The exponent field of a float that is F's smallest normal.
-  constexpr uint32_t first_normal = 128 - f.bias;
+// The code of a magnitude, to nearest even, in a format of so many mantissa bits and such a bias,
+// as if exponents went on past the largest; `magnitude`: bits of |x|, not NaN.
+PLIMSOLL_HD constexpr uint32_t round_magnitude(uint32_t magnitude, uint32_t mantissa_bits,
+                                               uint32_t bias) {
+  const uint32_t first_normal = 128 - bias;  // the exponent field of the smallest normal
   const uint32_t exponent = magnitude >> 23;
-  uint32_t significand = magnitude, shift = 23 - f.mantissa_bits, offset = first_normal - 1;
+  uint32_t significand = magnitude, shift = 23 - mantissa_bits, offset = first_normal - 1;
   if (exponent < first_normal) {
     // A shift of 31 rounds every significand to zero, as do all that are longer.
     const uint32_t below = first_normal - exponent;
@@ -60,7 +59,13 @@ PLIMSOLL_HD constexpr uint32_t round_magnitude(uint32_t magnitude) {
   }
   const uint32_t tie_to_even = (significand >> shift) & 1u;
   return ((significand + (1u << (shift - 1)) - 1u + tie_to_even) >> shift) -
-         (offset << f.mantissa_bits);
+         (offset << mantissa_bits);
+}
+
+template <MiniFloat F>
+PLIMSOLL_HD constexpr uint32_t round_magnitude(uint32_t magnitude) {
+  constexpr MiniFloatLayout f = layout(F);
+  return round_magnitude(magnitude, f.mantissa_bits, f.bias);
 }
 
 // Saturates as CUDA's cvt.rn.satfinite does: what is too large, and Inf, becomes the largest finite

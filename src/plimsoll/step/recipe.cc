@@ -80,8 +80,7 @@ int64_t last_bf16_layers(const RecipeConfig& recipe, int64_t layers) {
 }
 
 std::string describe(const RecipeConfig& recipe) {
-  const char* gradients =
-      name(quantization_of(recipe).gradient.format) == name(Format::e5m2) ? "e5m2" : "e4m3";
+  const char* gradients = quantization_of(recipe).gradient.format == Format::e5m2 ? "e5m2" : "e4m3";
   switch (recipe.name) {
     case Recipe::none:
       return "";

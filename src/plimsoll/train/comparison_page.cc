@@ -8,6 +8,7 @@
 #include "plimsoll/base/svg.h"
 #include "plimsoll/train/comparison_report.h"
 #include "plimsoll/train/comparison_words.h"
+#include "plimsoll/train/page.h"
 
 namespace plimsoll::train {
 
@@ -139,34 +140,19 @@ LineChart validation_chart(const Comparison& comparison, std::span<const RunCurv
   return chart;
 }
 
-// The look of report.html, and what this page has of its own.
 constexpr std::string_view kComparisonStyle = R"(
-* { box-sizing: border-box; }
-body { margin: 0; background: #f3f5f7; color: #1f2328; line-height: 1.45; font-size: 14px;
-  font-family: system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif; }
-main { max-width: 1000px; margin: 0 auto; padding: 28px 20px 48px; }
-h1 { font-size: 24px; margin: 0; }
-h2 { font-size: 16px; margin: 32px 0 10px; }
-.subtitle { color: #57606a; margin: 4px 0 0; overflow-wrap: anywhere; }
-.card { background: #fff; border: 1px solid #d8dee4; border-radius: 8px; padding: 14px 16px;
-  margin-bottom: 14px; overflow-x: auto; }
-.card > svg { display: block; width: 100%; height: auto; }
+.card { overflow-x: auto; }
 .card p { margin: 0 0 8px; max-width: 820px; }
 .card p:last-child, .card ul { margin-bottom: 0; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 20px; margin: 0; }
 dl + ul { margin-top: 10px; }
-dt { color: #57606a; }
 dd { margin: 0; }
 ul { margin: 0; padding-left: 18px; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th { color: #57606a; font-weight: normal; }
-td, th { padding: 4px 16px 4px 0; text-align: left; white-space: nowrap; }
-td.number, th.number { text-align: right; }
+table { width: 100%; }
+td, th { padding: 4px 16px 4px 0; white-space: nowrap; }
 tr.head td { border-top: 1px solid #eceff2; padding-top: 9px; }
 tr.why td { white-space: normal; color: #57606a; padding-bottom: 9px; }
 .recipe { font-weight: 600; }
-.swatch { display: inline-block; width: 12px; height: 12px; border-radius: 2px; margin-right: 8px;
-  vertical-align: -1px; }
 .verdict { font-weight: 600; }
 .good { color: #1a7f37; } .open { color: #8a5a00; } .bad { color: #b42318; }
 .range { position: relative; width: 150px; height: 16px; background: #f3f5f7; }
@@ -175,12 +161,7 @@ tr.why td { white-space: normal; color: #57606a; padding-bottom: 9px; }
 .range .zero { width: 1px; background: #8c959f; }
 .range .interval { top: 6px; bottom: 6px; min-width: 2px; background: #1f2328; }
 .range .mean { top: 3px; bottom: 3px; width: 3px; margin-left: -1px; background: #1f2328; }
-@media print { body { background: #fff; } .card { break-inside: avoid; } }
 )";
-
-std::string in_card(std::string_view content) {
-  return fmt::format("<div class=\"card\">{}</div>\n", content);
-}
 
 // Escaped, with the sign that plain text lacks, beginning with a capital.
 std::string html_text(std::string_view text) {
@@ -317,17 +298,15 @@ std::string comparison_html(const Comparison& comparison, std::span<const RunCur
       "floor</dt><dd>{}</dd><dt>margin</dt><dd>{}</dd></dl>\n",
       html_text(reference_sentence(comparison)), html_text(noise_sentence(comparison)),
       html_text(margin_sentence(comparison.settings)));
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>Recipes against bf16 - Plimsoll</title>\n<style>{}</style>\n</head>\n<body>\n"
-      "<main>\n<h1>Recipes against bf16</h1>\n<p class=\"subtitle\">{}</p>\n"
-      "<section>\n<h2>Verdicts</h2>\n{}{}</section>\n"
-      "<section>\n<h2>Curves</h2>\n{}{}</section>\n"
-      "<section>\n<h2>What the test means</h2>\n{}</section>\n</main>\n</body>\n</html>\n",
-      kComparisonStyle, xml_escape(setup), in_card(verdict_table(comparison)),
-      in_card(facts + bullet_list(comparison.notes)), in_card(comparison_svg(comparison, runs)),
-      in_card(to_svg(validation_chart(comparison, runs))), in_card(explanation(comparison)));
+  const std::string head = fmt::format(
+      "<h1>Recipes against bf16</h1>\n<p class=\"subtitle\">{}</p>\n", xml_escape(setup));
+  return html_page("Recipes against bf16", kComparisonStyle,
+                   head +
+                       section("Verdicts", card(verdict_table(comparison)) +
+                                               card(facts + bullet_list(comparison.notes))) +
+                       section("Curves", card(comparison_svg(comparison, runs)) +
+                                             card(to_svg(validation_chart(comparison, runs)))) +
+                       section("What the test means", card(explanation(comparison))));
 }
 
 std::string comparison_svg(const Comparison& comparison, std::span<const RunCurve> runs) {

@@ -135,8 +135,9 @@ Fit fit(const Config& resolved, Bytes limit, FitGoal goal, const runtime::Backen
   } else {
     const Config start = goal == FitGoal::both ? with_micro_batch(resolved, 1) : resolved;
     best = with_longest_sequence(start, limit, backend);
-    if (best.step.sequence_length == 0)
+    if (best.step.sequence_length == 0) {
       throw nothing_fits(with_sequence(start, 16), limit, backend);
+    }
     if (goal == FitGoal::both) {
       best = with_micro_batch(best, largest_micro_batch(best, limit, backend));
     }
@@ -158,6 +159,7 @@ Fit fit(const Config& resolved, Bytes limit, FitGoal goal, const runtime::Backen
   set("micro_batch", best.step.micro_batch);
   set("global_batch", best.step.global_batch);
   set("sequence_length", best.step.sequence_length);
+  set("head_chunk", best.step.head_chunk);  // as sized here: left out, it would be derived anew
   if (best.step.ffn_chunk != 0) set("ffn_chunk", best.step.ffn_chunk);
   result.settings.push_back(fmt::format("step.checkpointing=\"budget:{}\"", limit.count));
   return result;

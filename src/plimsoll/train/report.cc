@@ -7,26 +7,18 @@
 #include <limits>
 #include <string_view>
 
+#include "plimsoll/train/page.h"
+
 namespace plimsoll::train {
 
 namespace {
 
 constexpr std::string_view style = R"(
-* { box-sizing: border-box; }
-body { margin: 0; background: #f3f5f7; color: #1f2328; line-height: 1.45; font-size: 14px;
-  font-family: system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif; }
-main { max-width: 1000px; margin: 0 auto; padding: 28px 20px 48px; }
-h1 { font-size: 24px; margin: 0; overflow-wrap: anywhere; }
-h2 { font-size: 16px; margin: 32px 0 10px; }
-.subtitle { color: #57606a; margin: 4px 0 0; overflow-wrap: anywhere; }
-.card { background: #fff; border: 1px solid #d8dee4; border-radius: 8px; padding: 14px 16px;
-  margin-bottom: 14px; }
-.card > svg { display: block; width: 100%; height: auto; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 14px;
   margin-top: 20px; }
 .tiles .card { margin: 0; }
 .tiles .value { font-size: 22px; font-weight: 600; font-variant-numeric: tabular-nums; }
-.tiles .label, dt, td.quiet, th { color: #57606a; }
+.tiles .label, td.quiet { color: #57606a; }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(400px, 1fr)); gap: 0 36px;
   margin: 0; }
 dl div { display: flex; justify-content: space-between; gap: 20px; padding: 5px 0;
@@ -39,25 +31,11 @@ dd { margin: 0; text-align: right; font-variant-numeric: tabular-nums; overflow-
 .bar { display: flex; height: 26px; border-radius: 4px; overflow: hidden; margin-bottom: 10px; }
 .bar div { border-right: 1px solid #fff; }
 .bar div:last-child { border-right: 0; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-td, th { padding: 3px 20px 3px 0; text-align: left; font-weight: normal; }
-td.number, th.number { text-align: right; }
-.swatch { display: inline-block; width: 12px; height: 12px; border-radius: 2px; margin-right: 8px;
-  vertical-align: -1px; }
+td, th { padding: 3px 20px 3px 0; }
 tr.total td { border-top: 1px solid #d8dee4; font-weight: 600; }
 pre { margin: 0; font: 12.5px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
   overflow-x: auto; }
-@media print { body { background: #fff; } .card { break-inside: avoid; } }
 )";
-
-std::string card(std::string_view content) {
-  return fmt::format("<div class=\"card\">{}</div>\n", content);
-}
-
-std::string section(std::string_view title, std::string_view content) {
-  if (content.empty()) return {};
-  return fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", xml_escape(title), content);
-}
 
 std::string tiles(const std::vector<Fact>& highlights) {
   std::string out;
@@ -162,8 +140,7 @@ LineChart loss_chart(const ReportInput& input) {
 }
 
 std::string report_html(const ReportInput& input) {
-  const std::string title = xml_escape(input.title);
-  std::string body = fmt::format("<h1>{}</h1>\n", title);
+  std::string body = fmt::format("<h1>{}</h1>\n", xml_escape(input.title));
   if (!input.subtitle.empty()) {
     body += fmt::format("<p class=\"subtitle\">{}</p>\n", xml_escape(input.subtitle));
   }
@@ -175,12 +152,7 @@ std::string report_html(const ReportInput& input) {
     body += section("Configuration (run.toml)",
                     card(fmt::format("<pre>{}</pre>", xml_escape(input.config))));
   }
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>{} - Plimsoll</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n{}</main>\n"
-      "</body>\n</html>\n",
-      title, style, body);
+  return html_page(input.title, style, body);
 }
 
 std::vector<double> smoothed(const std::vector<double>& values, size_t window) {
