@@ -41,7 +41,7 @@ struct Row {
   }
 };
 
-Row make_row(std::string label, const train::Config& config, const runtime::Backend& backend) {
+Row make_row(std::string label, const config::Config& config, const runtime::Backend& backend) {
   return {.label = std::move(label), .step = std::make_unique<bench::PlannedStep>(config, backend)};
 }
 
@@ -63,16 +63,16 @@ void print(const Row& row, const Row& none) {
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 5;
   const auto backend = cpu::make_cpu_backend(0);
-  train::Config config;
+  config::Config config;
   config.model = {.family = model::Family::llama,
                   .layers = argc > 3 ? std::atoll(argv[3]) : 8,
                   .hidden = argc > 4 ? std::atoll(argv[4]) : 256,
                   .heads = 4};
   config.step.sequence_length = argc > 2 ? std::atoll(argv[2]) : 2048;
   config.checkpoint.in_background = false;
-  config = train::resolve(config);
+  config = config::resolve(config);
   const auto with = [&](const std::string& policy) {
-    train::Config changed = config;
+    config::Config changed = config;
     changed.step.checkpointing = policy;
     return changed;
   };
@@ -81,9 +81,9 @@ int main(int argc, char** argv) {
   rows.push_back(make_row("none", config, *backend));
   const step::MemoryPlan none = rows[0].plan().memory;
   rows.push_back(make_row("full", with("full"), *backend));
-  train::Config batch = with("full");
+  config::Config batch = with("full");
   for (int64_t micro = 2;; ++micro) {
-    train::Config larger = batch;
+    config::Config larger = batch;
     larger.step.micro_batch = larger.step.global_batch = micro;
     if (train::plan_run(larger, *backend).memory.arena > none.arena) break;
     batch = larger;

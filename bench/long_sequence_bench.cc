@@ -18,15 +18,15 @@ namespace {
 
 using namespace plimsoll;
 
-train::Config config_of(int argc, char** argv) {
-  train::Config config;
+config::Config config_of(int argc, char** argv) {
+  config::Config config;
   config.model = {.family = model::Family::llama, .layers = 4, .hidden = 256, .heads = 4};
   config.step.sequence_length = argc > 1 ? std::atoll(argv[1]) : 8192;
   config.step.checkpointing = argc > 2 ? argv[2] : "none";
   config.step.ffn_chunk = argc > 3 ? std::atoll(argv[3]) : 1024;
   config.train.threads = argc > 4 ? std::atoi(argv[4]) : 0;
   config.checkpoint.in_background = false;
-  return train::resolve(config);
+  return config::resolve(config);
 }
 
 double micro_step_flops(const step::Program& program) {
@@ -37,7 +37,7 @@ double micro_step_flops(const step::Program& program) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const train::Config config = config_of(argc, argv);
+  const config::Config config = config_of(argc, argv);
   const auto backend = cpu::make_cpu_backend(config.train.threads);
   fmt::print("{}, {} threads; {} tokens, checkpointing {}, FFN chunk {}\n", cpu::processor_name(),
              config.train.threads == 0 ? cpu::core_count() : config.train.threads,

@@ -19,7 +19,7 @@ inline double seconds_of(const std::function<void()>& action) {
 // Stays where it is made: the executor refers to the plan.
 class PlannedStep {
  public:
-  PlannedStep(const train::Config& config, const runtime::Backend& backend)
+  PlannedStep(const config::Config& config, const runtime::Backend& backend)
       : run_(train::plan_run(config, backend)),
         arena_(run_.memory.arena),
         executor_(run_.step.program, run_.memory, backend, arena_) {

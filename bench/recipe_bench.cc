@@ -38,14 +38,14 @@ double median(std::vector<double> values) {
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 3;
-  train::Config config;
+  config::Config config;
   config.model = model::preset(argc > 2 ? argv[2] : "gpt2-124m");
   config.step.micro_batch = argc > 3 ? std::atoll(argv[3]) : 4;
   config.step.sequence_length = argc > 4 ? std::atoll(argv[4]) : 256;
   config.checkpoint.in_background = false;
   config.recipe.last_bf16 = 0;
   config.recipe.statistics_every = 0;
-  config = train::resolve(config);
+  config = config::resolve(config);
   const auto backend = cpu::make_cpu_backend(0);
   fmt::print("{}, {} threads; {}, {} x {} tokens, every layer quantised, {} rounds\n\n",
              cpu::processor_name(), cpu::core_count(), config.model.preset, config.step.micro_batch,
@@ -59,9 +59,9 @@ int main(int argc, char** argv) {
   for (const auto recipe :
        {step::Recipe::fp16, step::Recipe::fp8_delayed, step::Recipe::fp8_current,
         step::Recipe::fp8_block, step::Recipe::mxfp8, step::Recipe::nvfp4}) {
-    train::Config changed = config;
+    config::Config changed = config;
     changed.recipe.name = recipe;
-    const PlannedStep quantized(train::resolve(changed), *backend);
+    const PlannedStep quantized(config::resolve(changed), *backend);
     quantized.timed_step();
     std::vector<double> plain, with;
     for (int round = 0; round < rounds; ++round) {

@@ -5,19 +5,25 @@ import pathlib
 import re
 import sys
 
+STEP = {"base", "numerics", "model", "step"}
+PLANNER = STEP | {"cost", "planner"}
+TRAIN = PLANNER | {"config", "runtime", "data", "checkpoint", "report"}
 MAY_USE = {
     "base": set(),
     "numerics": {"base"},
     "model": {"base", "numerics"},
     "step": {"base", "numerics", "model"},
-    "cost": {"base", "numerics", "model", "step"},
-    "planner": {"base", "numerics", "model", "step", "cost"},
-    "runtime": {"base", "numerics", "model", "step"},
+    "config": STEP,
+    "cost": STEP,
+    "planner": STEP | {"cost"},
+    "runtime": STEP,
     "data": {"base"},
-    "train": {"base", "numerics", "model", "step", "cost", "planner", "runtime", "data"},
+    "checkpoint": {"base", "numerics", "model"},
+    "report": PLANNER,
+    "train": TRAIN,
+    "compare": TRAIN | {"train"},
     "jobs": {"base"},
-    "cli": {"base", "numerics", "model", "step", "cost", "planner", "runtime", "data", "train",
-            "jobs"},
+    "cli": TRAIN | {"train", "compare", "jobs"},
 }
 
 root = pathlib.Path(__file__).resolve().parent.parent / "src" / "plimsoll"

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "plimsoll/planner/timeline.h"
-
 namespace plimsoll::planner {
 namespace {
 
@@ -67,18 +65,6 @@ TEST(PlanReport, SaysWhenNoChangeIsEnough) {
   EXPECT_EQ(error.code(), Exit::does_not_fit);
   EXPECT_NE(error.message().find("less"), std::string::npos) << error.message();
   EXPECT_NE(error.message().find("still too much"), std::string::npos) << error.message();
-}
-
-TEST(Timeline, StacksToTheLiveBytesOfEveryOp) {
-  const Planned plan("gpt2-124m");
-  const StackedChart chart = memory_timeline(plan.step.program, plan.memory);
-  const std::vector<Bytes> live = live_bytes(plan.step.program, plan.memory);
-  const size_t setup = live.size() - chart.layers.front().size();
-  for (size_t op = setup; op < live.size(); ++op) {
-    double stacked = 0;
-    for (const auto& layer : chart.layers) stacked += layer[op - setup];
-    ASSERT_EQ(stacked, static_cast<double>(live[op].count)) << "op " << op;
-  }
 }
 
 }  // namespace

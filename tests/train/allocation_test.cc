@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "plimsoll/checkpoint/writer.h"
 #include "plimsoll/runtime/cpu/cpu_backend.h"
-#include "plimsoll/train/checkpoint_writer.h"
 #include "plimsoll/train/trainer.h"
 #include "plimsoll/train/training_state.h"
 #include "tests/data/files.h"
@@ -84,13 +84,13 @@ TEST(Allocations, OfAStepWithItsCheckpointAreSmall) {
   for (int i = 0; i < 20000; ++i) text += fmt::format("{} ", i);
   for (const auto family : {model::Family::gpt2, model::Family::llama}) {
     for (const auto precision : {step::Precision::fp32, step::Precision::bf16}) {
-      Config config;
+      config::Config config;
       config.model = {.family = family, .layers = 2, .hidden = 192, .heads = 3};
       config.step = {
           .precision = precision, .micro_batch = 2, .global_batch = 4, .sequence_length = 256};
       config.data.train = folder.write("corpus.txt", text);
       config.train.eval_batches = 2;
-      config = resolve(config);
+      config = config::resolve(config);
       const auto backend = cpu::make_cpu_backend(2);
       const data::Dataset dataset =
           data::open_dataset({.train = config.data.train,
@@ -100,9 +100,9 @@ TEST(Allocations, OfAStepWithItsCheckpointAreSmall) {
       const PlannedRun run = plan_run(config, *backend);
       Trainer trainer(run, *backend, dataset);
       trainer.start_fresh();
-      CheckpointWriter writer(folder / "checkpoints", 1,
-                              checkpoint_shards(run.step, trainer.executor()),
-                              trainer.executor().view(run.snapshot).bytes());
+      checkpoint::CheckpointWriter writer(folder / "checkpoints", 1,
+                                          checkpoint_shards(run.step, trainer.executor()),
+                                          trainer.executor().view(run.snapshot).bytes());
       large_allocations = 0;
       largest = 0;
       watching = true;

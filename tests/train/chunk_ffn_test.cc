@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "plimsoll/step/passes/checkpoint.h"
+#include "plimsoll/step/passes/recompute.h"
 #include "tests/train/random_step.h"
 
 namespace plimsoll::train {
@@ -51,7 +51,7 @@ Pair random_pair(const model::ModelConfig& model, int64_t sequence, int64_t chun
             for (const step::TensorId id : step::saved_tensors(program)) {
               if (recompute && *rc::gen::arbitrary<bool>()) dropped.insert(id);
             }
-            program = step::checkpoint(std::move(program), dropped);
+            program = step::recompute(std::move(program), dropped);
             step::validate(program);
             return program;
           })};

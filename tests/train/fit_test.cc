@@ -8,14 +8,15 @@
 namespace plimsoll::train {
 namespace {
 
-Config small(model::Family family) {
-  Config config;
+config::Config small(model::Family family) {
+  config::Config config;
   config.model = {.family = family, .layers = 2, .hidden = 64, .heads = 4, .max_positions = 512};
   config.step.sequence_length = 128;
-  return resolve(config);
+  return config::resolve(config);
 }
 
-Bytes arena(Config config, const std::string& checkpointing, const runtime::Backend& backend) {
+Bytes arena(config::Config config, const std::string& checkpointing,
+            const runtime::Backend& backend) {
   config.step.checkpointing = checkpointing;
   return plan_run(config, backend).memory.arena;
 }
@@ -27,7 +28,7 @@ class FitTest : public testing::Test {
 };
 
 TEST_F(FitTest, FindsTheLargestMicroBatch) {
-  Config config = small(model::Family::llama);
+  config::Config config = small(model::Family::llama);
   const Fit found = fit(config, limit, FitGoal::micro_batch, *backend);
   const int64_t micro = found.rows.front().micro_batch;
   ASSERT_GT(micro, 1);
@@ -39,7 +40,7 @@ TEST_F(FitTest, FindsTheLargestMicroBatch) {
 }
 
 TEST_F(FitTest, KeepsTheMicroBatchADivisorOfTheGlobalBatch) {
-  Config config = small(model::Family::llama);
+  config::Config config = small(model::Family::llama);
   config.step.global_batch = 12;
   const int64_t micro = fit(config, limit, FitGoal::micro_batch, *backend).rows[0].micro_batch;
   EXPECT_EQ(12 % micro, 0);
@@ -47,7 +48,7 @@ TEST_F(FitTest, KeepsTheMicroBatchADivisorOfTheGlobalBatch) {
 }
 
 TEST_F(FitTest, FindsTheLongestSequence) {
-  Config config = small(model::Family::llama);
+  config::Config config = small(model::Family::llama);
   const Fit found = fit(config, limit, FitGoal::sequence, *backend);
   const FitRow& row = found.rows.front();
   EXPECT_GT(row.sequence_length, 1024);

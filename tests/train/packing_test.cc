@@ -8,18 +8,19 @@
 namespace plimsoll::train {
 namespace {
 
-double packing(Config config, const std::string& checkpointing, const runtime::Backend& backend) {
+double packing(config::Config config, const std::string& checkpointing,
+               const runtime::Backend& backend) {
   config.step.checkpointing = checkpointing;
   return plan_run(config, backend).memory.packing();
 }
 
-Config config_of(const std::string& preset, step::Precision precision) {
-  Config config;
+config::Config config_of(const std::string& preset, step::Precision precision) {
+  config::Config config;
   config.model = model::preset(preset);
   config.step.precision = precision;
   config.step.micro_batch = 2;
   config.step.sequence_length = 512;
-  return resolve(config);
+  return config::resolve(config);
 }
 
 TEST(Packing, OfEveryPresetWithFullCheckpointing) {
@@ -35,7 +36,7 @@ TEST(PackingLong, OfEveryPresetUnderEveryPolicy) {
   for (const model::Preset& preset : model::presets()) {
     const std::string name = preset.name;
     for (const auto precision : {step::Precision::bf16, step::Precision::fp32}) {
-      const Config config = config_of(name, precision);
+      const config::Config config = config_of(name, precision);
       const PlannedRun none = plan_run(config, *backend);
       std::vector<std::string> policies = {"none", "full", "layers:1", "selective:attention"};
       for (const int percent : {75, 50, 25}) {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "plimsoll/train/safetensors.h"
+#include "plimsoll/checkpoint/safetensors.h"
 #include "tests/train/step_under_test.h"
 
 namespace plimsoll::train {
@@ -22,7 +22,7 @@ class Golden {
 
   template <class T>
   std::vector<T> values(const std::string& name) const {
-    const StoredTensor* tensor = file_.find(name);
+    const checkpoint::StoredTensor* tensor = file_.find(name);
     if (tensor == nullptr) throw std::runtime_error("no golden tensor " + name);
     std::vector<T> values(tensor->bytes.size() / sizeof(T));
     std::memcpy(values.data(), tensor->bytes.data(), tensor->bytes.size());
@@ -55,7 +55,7 @@ class Golden {
   }
 
  private:
-  SafetensorsFile file_;
+  checkpoint::SafetensorsFile file_;
 };
 
 // The largest difference, relative to the largest golden value of the tensor.

@@ -16,9 +16,9 @@ struct PlannedUnderTest {
   std::unique_ptr<runtime::Arena> arena;
   std::unique_ptr<runtime::Executor> executor;
 
-  explicit PlannedUnderTest(const Config& config, int threads = 2)
+  explicit PlannedUnderTest(const config::Config& config, int threads = 2)
       : backend(cpu::make_cpu_backend(threads)),
-        run(plan_run(resolve(config), *backend)),
+        run(plan_run(config::resolve(config), *backend)),
         arena(std::make_unique<runtime::Arena>(run.memory.arena)),
         executor(
             std::make_unique<runtime::Executor>(run.step.program, run.memory, *backend, *arena)) {

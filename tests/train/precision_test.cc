@@ -20,8 +20,8 @@ using step::Recipe;
 constexpr Recipe all_recipes[] = {Recipe::fp16,      Recipe::fp8_delayed, Recipe::fp8_current,
                                   Recipe::fp8_block, Recipe::mxfp8,       Recipe::nvfp4};
 
-Config random_config() {
-  Config config;
+config::Config random_config() {
+  config::Config config;
   config.model = random_model();
   config.step.sequence_length = *rc::gen::inRange<int64_t>(1, 60);
   config.step.micro_batch = *rc::gen::inRange<int64_t>(1, 3);
@@ -62,7 +62,7 @@ bool same_training(const PlannedUnderTest& a, const PlannedUnderTest& b) {
 }
 
 RC_GTEST_PROP(Recipes, AreBitIdenticalUnderEveryCheckpointing, ()) {
-  Config config = random_config();
+  config::Config config = random_config();
   const PlannedUnderTest plain(config);
   config.step.checkpointing = *rc::gen::element<std::string>(
       "full", "layers:1", "selective:quantize", "selective:attention,quantized_mat_mul");
@@ -74,7 +74,7 @@ RC_GTEST_PROP(Recipes, AreBitIdenticalUnderEveryCheckpointing, ()) {
 }
 
 RC_GTEST_PROP(Recipes, AreBitIdenticalHoweverWeightsAreKept, ()) {
-  Config config = random_config();
+  config::Config config = random_config();
   config.recipe.cache_weights = true;
   const PlannedUnderTest plain(config);
   config.recipe.cache_weights = *rc::gen::arbitrary<bool>();
@@ -83,12 +83,12 @@ RC_GTEST_PROP(Recipes, AreBitIdenticalHoweverWeightsAreKept, ()) {
 }
 
 RC_GTEST_PROP(Recipes, DoNotDependOnTheNumberOfThreads, ()) {
-  const Config config = random_config();
+  const config::Config config = random_config();
   RC_ASSERT(same_training(PlannedUnderTest(config, 1), PlannedUnderTest(config, 3)));
 }
 
-Config small(Recipe recipe) {
-  Config config;
+config::Config small(Recipe recipe) {
+  config::Config config;
   config.model = {.family = model::Family::llama,
                   .layers = 2,
                   .hidden = 64,
@@ -234,7 +234,7 @@ TEST(Recipes, KeepOnlyTheCopyOfAnInputAlongTheTokensForTheBackward) {
 }
 
 TEST(Recipes, LeaveTheLayersThatAreAskedForInBf16) {
-  Config config = small(Recipe::mxfp8);
+  config::Config config = small(Recipe::mxfp8);
   config.recipe.bf16_layers = "*.attention.*, layers.0.mlp.down.weight";
   const PlannedUnderTest some(config);
   std::set<std::string> names;

@@ -14,7 +14,7 @@
 
 #include "plimsoll/base/error.h"
 #include "plimsoll/base/files.h"
-#include "tests/train/checkpoint_fixture.h"
+#include "tests/checkpoint/fixture.h"
 
 namespace plimsoll::train {
 namespace {
@@ -36,7 +36,7 @@ void append_raw(const fs::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary | std::ios::app) << text;
 }
 
-using RunDirectoryTest = ScratchFolder;
+using RunDirectoryTest = checkpoint::ScratchFolder;
 
 TEST_F(RunDirectoryTest, HoldsWhatTheRunWrites) {
   const RunDirectory run = create_run_directory(folder / "runs" / "a", false);
@@ -83,7 +83,8 @@ TEST_F(RunDirectoryTest, RemovesTheTemporariesOfAKilledRun) {
   append_raw(folder / ".plan.json.12-0.partial", "{\"ste");
   append_raw(folder / "notes.partial", "the user's");
   const RunDirectory run = create_run_directory(folder, false);
-  EXPECT_EQ(sorted_names_in(folder), (std::vector<std::string>{".lock", "notes.partial"}));
+  EXPECT_EQ(checkpoint::sorted_names_in(folder),
+            (std::vector<std::string>{".lock", "notes.partial"}));
 }
 
 TEST_F(RunDirectoryTest, MetricsAreOneObjectALine) {
@@ -107,12 +108,13 @@ TEST_F(RunDirectoryTest, ResumeDropsLaterUnreadableAndTornLines) {
   EXPECT_EQ(dropped.unreadable, 1);
   metrics.append({{"step", 3}, {"again", true}});
   EXPECT_EQ(read_file(folder / "metrics.jsonl"), first + "{\"step\":3,\"again\":true}\n");
-  EXPECT_EQ(sorted_names_in(folder), (std::vector<std::string>{".lock", "metrics.jsonl"}));
+  EXPECT_EQ(checkpoint::sorted_names_in(folder),
+            (std::vector<std::string>{".lock", "metrics.jsonl"}));
 }
 
 // Cut anywhere, resumed anywhere: the lines that were whole and not later, byte for byte.
 RC_GTEST_PROP(Metrics, ResumeKeepsExactlyTheWholeLinesUpToTheStep, ()) {
-  const fs::path folder = scratch_folder("metrics");
+  const fs::path folder = checkpoint::scratch_folder("metrics");
   make_directories(folder);
   const int steps = *rc::gen::inRange(0, 12);
   const int resumed = *rc::gen::inRange(0, 14);

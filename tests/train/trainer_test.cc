@@ -24,8 +24,8 @@ class Trainers : public ::testing::Test {
  protected:
   Trainers() : backend_(cpu::make_cpu_backend(2)) { folder_.write("corpus.txt", corpus_text()); }
 
-  Config small_config() const {
-    Config config;
+  config::Config small_config() const {
+    config::Config config;
     config.model = {
         .layers = 2, .hidden = 32, .heads = 4, .query_groups = 2, .head_dim = 8, .ffn_hidden = 48};
     config.step = {.precision = step::Precision::bf16,
@@ -39,7 +39,7 @@ class Trainers : public ::testing::Test {
     return config;
   }
 
-  data::Dataset open(const Config& config) const {
+  data::Dataset open(const config::Config& config) const {
     return data::open_dataset({.train = config.data.train,
                                .validation_fraction = 0.05,
                                .sequence_length = config.step.sequence_length,
@@ -58,9 +58,9 @@ class Trainers : public ::testing::Test {
 
 TEST_F(Trainers, LearnSomething) {
   for (const auto precision : {step::Precision::fp32, step::Precision::bf16}) {
-    Config config = small_config();
+    config::Config config = small_config();
     config.step.precision = precision;
-    config = resolve(config);
+    config = config::resolve(config);
     const data::Dataset dataset = open(config);
     const PlannedRun run = plan_run(config, *backend_);
     Trainer trainer(run, *backend_, dataset);
@@ -73,7 +73,7 @@ TEST_F(Trainers, LearnSomething) {
 }
 
 TEST_F(Trainers, RepeatARunBitForBit) {
-  const Config config = resolve(small_config());
+  const config::Config config = config::resolve(small_config());
   const data::Dataset dataset = open(config);
   const PlannedRun run = plan_run(config, *backend_);
   Trainer first(run, *backend_, dataset), second(run, *backend_, dataset);
@@ -83,7 +83,7 @@ TEST_F(Trainers, RepeatARunBitForBit) {
 }
 
 TEST_F(Trainers, EvaluateWithoutLeavingATrace) {
-  const Config config = resolve(small_config());
+  const config::Config config = config::resolve(small_config());
   const data::Dataset dataset = open(config);
   const PlannedRun run = plan_run(config, *backend_);
   Trainer plain(run, *backend_, dataset), evaluating(run, *backend_, dataset);
@@ -98,7 +98,7 @@ TEST_F(Trainers, EvaluateWithoutLeavingATrace) {
 
 // What an op does not write before it is read would show: as NaN, or as another number.
 TEST_F(Trainers, DoNotDependOnWhatWasInTheArena) {
-  const Config config = resolve(small_config());
+  const config::Config config = config::resolve(small_config());
   const data::Dataset dataset = open(config);
   const PlannedRun run = plan_run(config, *backend_);
   Trainer clean(run, *backend_, dataset), dirty(run, *backend_, dataset);
@@ -120,21 +120,21 @@ TEST_F(Trainers, DoNotDependOnWhatWasInTheArena) {
 
 TEST_F(Trainers, ContinueBitIdenticallyFromACheckpoint) {
   for (const auto precision : {step::Precision::fp32, step::Precision::bf16}) {
-    Config config = small_config();
+    config::Config config = small_config();
     config.step.precision = precision;
-    config = resolve(config);
+    config = config::resolve(config);
     const data::Dataset dataset = open(config);
     const PlannedRun run = plan_run(config, *backend_);
     Trainer whole(run, *backend_, dataset);
     whole.start_fresh();
     losses(whole, 5);
     const std::filesystem::path root = folder_ / fmt::format("{}", run.memory.arena.count);
-    save_checkpoint(root, {.step = 5, .samples = whole.samples_consumed()},
-                    checkpoint_shards(run.step, whole.executor()));
+    checkpoint::save_checkpoint(root, {.step = 5, .samples = whole.samples_consumed()},
+                                checkpoint_shards(run.step, whole.executor()));
     Trainer resumed(run, *backend_, dataset);
-    const auto found = newest_valid(root);
+    const auto found = checkpoint::newest_valid(root);
     ASSERT_TRUE(found);
-    load_checkpoint(*found, checkpoint_shards(run.step, resumed.executor()));
+    checkpoint::load_checkpoint(*found, checkpoint_shards(run.step, resumed.executor()));
     resumed.start_from(found->state.step, found->state.samples);
     EXPECT_EQ(losses(whole, 8), losses(resumed, 8));
     EXPECT_EQ(whole.evaluate(), resumed.evaluate());
@@ -144,10 +144,10 @@ TEST_F(Trainers, ContinueBitIdenticallyFromACheckpoint) {
 TEST_F(Trainers, GetTheSameGradientHoweverABatchIsCut) {
   std::vector<double> norms;
   for (const int64_t micro : {1, 2, 4}) {
-    Config config = small_config();
+    config::Config config = small_config();
     config.step.precision = step::Precision::fp32;
     config.step.micro_batch = micro;
-    config = resolve(config);
+    config = config::resolve(config);
     const data::Dataset dataset = open(config);
     const PlannedRun run = plan_run(config, *backend_);
     Trainer trainer(run, *backend_, dataset);
@@ -159,7 +159,7 @@ TEST_F(Trainers, GetTheSameGradientHoweverABatchIsCut) {
 }
 
 RC_GTEST_FIXTURE_PROP(Trainers, AllocateWhatWasPlannedToTheByte, ()) {
-  Config config = small_config();
+  config::Config config = small_config();
   config.model.family = *rc::gen::element(model::Family::gpt2, model::Family::llama);
   config.model.layers = *rc::gen::inRange<int64_t>(1, 4);
   config.model.heads = *rc::gen::element<int64_t>(1, 2, 4);
@@ -176,7 +176,7 @@ RC_GTEST_FIXTURE_PROP(Trainers, AllocateWhatWasPlannedToTheByte, ()) {
   config.step.sequence_length = *rc::gen::inRange<int64_t>(1, 40);
   config.step.head_chunk = *rc::gen::inRange<int64_t>(1, 100);
   config.checkpoint.in_background = *rc::gen::arbitrary<bool>();
-  config = resolve(config);
+  config = config::resolve(config);
   const data::Dataset dataset = open(config);
   const PlannedRun run = plan_run(config, *backend_);
   Trainer trainer(run, *backend_, dataset);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "plimsoll/base/error.h"
-#include "plimsoll/train/config.h"
+#include "plimsoll/config/config.h"
 
 namespace plimsoll::cli {
 
@@ -30,6 +30,6 @@ struct ConfigArguments {
   std::vector<std::string> settings;
 };
 void add_config_arguments(CLI::App& command, ConfigArguments& arguments);
-train::Config read(const ConfigArguments& arguments);  // resolved
+config::Config read(const ConfigArguments& arguments);  // resolved
 
 }  // namespace plimsoll::cli

@@ -1,4 +1,4 @@
-#include "plimsoll/train/compare.h"
+#include "plimsoll/compare/compare.h"
 
 #include <iostream>
 #include <memory>
@@ -22,8 +22,8 @@ struct CompareArguments {
 constexpr int64_t kFullTokens = 20'000'000;
 
 Exit compare(const CompareArguments& arguments) {
-  train::Config config = read(arguments.config);
-  train::CompareOptions options = {.recipes = {"fp8_current", "mxfp8", "nvfp4"}, .seeds = 4};
+  config::Config config = read(arguments.config);
+  compare::CompareOptions options = {.recipes = {"fp8_current", "mxfp8", "nvfp4"}, .seeds = 4};
   if (arguments.full) {
     options.recipes = {"fp16", "fp8_delayed", "fp8_current", "fp8_block", "mxfp8", "nvfp4"};
     options.seeds = 4;
@@ -39,7 +39,7 @@ Exit compare(const CompareArguments& arguments) {
                                 (std::filesystem::path(arguments.config.path).stem().string() +
                                  (arguments.full ? "-full" : "-quick"))
                           : std::filesystem::path(arguments.directory);
-  return train::run_comparison(config, options, std::cout);
+  return compare::run_comparison(config, options, std::cout);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ void add_config(CLI::App& app, Action& action) {
   command->footer("The output is docs/config.md, in Markdown.");
   command->callback([&action] {
     action = [] {
-      std::cout << train::config_reference();
+      std::cout << config::config_reference();
       return Exit::done;
     };
   });

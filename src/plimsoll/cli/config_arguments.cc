@@ -15,7 +15,7 @@ void add_config_arguments(CLI::App& command, ConfigArguments& arguments) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-train::Config read(const ConfigArguments& arguments) {
+config::Config read(const ConfigArguments& arguments) {
   if (arguments.path.empty() && arguments.preset.empty()) {
     throw Error(Exit::usage, "No configuration was given.",
                 "Name a file (plimsoll plan configs/quickstart.toml) or a model\n"
@@ -25,7 +25,7 @@ train::Config read(const ConfigArguments& arguments) {
   if (!arguments.preset.empty()) {
     settings.insert(settings.begin(), "model.preset=" + arguments.preset);
   }
-  return train::resolve(train::read_config(arguments.path, settings));
+  return config::resolve(config::read_config(arguments.path, settings));
 }
 
 }  // namespace plimsoll::cli

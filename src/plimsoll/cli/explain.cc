@@ -1,4 +1,4 @@
-#include "plimsoll/planner/explain.h"
+#include "plimsoll/report/explain.h"
 
 #include <iostream>
 #include <memory>
@@ -19,18 +19,18 @@ struct ExplainArguments {
 };
 
 Exit explain(const ExplainArguments& arguments) {
-  const train::Config config = read(arguments.config);
+  const config::Config config = read(arguments.config);
   const auto backend = cpu::make_cpu_backend(config.train.threads);
   const train::PlannedRun run = train::plan_run(config, *backend);
   const std::vector<planner::WhatIf> changes = train::what_ifs(run, *backend);
   const std::string rates = cost::nominal_cpu().source;
-  std::cout << planner::explain_text(run.view(), changes, rates);
+  std::cout << report::explain_text(run.view(), changes, rates);
   if (!arguments.html.empty()) {
-    write_file_atomically(arguments.html, planner::explain_html(run.view(), changes, rates));
+    write_file_atomically(arguments.html, report::explain_html(run.view(), changes, rates));
   }
   if (!arguments.svg.empty()) {
     write_file_atomically(arguments.svg,
-                          to_svg(planner::explained_timeline(run.step.program, run.memory)));
+                          report::to_svg(report::explained_timeline(run.step.program, run.memory)));
   }
   return Exit::done;
 }

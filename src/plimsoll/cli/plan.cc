@@ -6,8 +6,8 @@
 #include "plimsoll/base/files.h"
 #include "plimsoll/cli/commands.h"
 #include "plimsoll/cost/device.h"
-#include "plimsoll/planner/frontier_report.h"
-#include "plimsoll/planner/timeline.h"
+#include "plimsoll/report/frontier_report.h"
+#include "plimsoll/report/timeline.h"
 #include "plimsoll/runtime/cpu/cpu_backend.h"
 #include "plimsoll/train/fit.h"
 #include "plimsoll/train/planned_run.h"
@@ -28,22 +28,22 @@ struct PlanArguments {
   bool both = false;
 };
 
-Exit frontier(const PlanArguments& arguments, const train::Config& config,
+Exit frontier(const PlanArguments& arguments, const config::Config& config,
               const runtime::Backend& backend) {
   const std::vector<planner::FrontPoint> front = train::frontier(config, backend);
   const std::string rates = cost::nominal_cpu().source;
   if (!arguments.frontier_svg.empty()) {
-    write_file_atomically(arguments.frontier_svg, planner::frontier_svg(front));
+    write_file_atomically(arguments.frontier_svg, report::frontier_svg(front));
   }
   if (arguments.json) {
-    std::cout << planner::frontier_json(front, rates).dump(2) << '\n';
+    std::cout << report::frontier_json(front, rates).dump(2) << '\n';
   } else {
-    std::cout << planner::frontier_text(front, rates);
+    std::cout << report::frontier_text(front, rates);
   }
   return Exit::done;
 }
 
-Exit fit(const PlanArguments& arguments, const train::Config& config,
+Exit fit(const PlanArguments& arguments, const config::Config& config,
          const runtime::Backend& backend) {
   const train::FitGoal goal = arguments.both      ? train::FitGoal::both
                               : arguments.longest ? train::FitGoal::sequence
@@ -58,7 +58,7 @@ Exit fit(const PlanArguments& arguments, const train::Config& config,
 }
 
 Exit plan(const PlanArguments& arguments) {
-  const train::Config config = read(arguments.config);
+  const config::Config config = read(arguments.config);
   const auto backend = cpu::make_cpu_backend(config.train.threads);
   if (arguments.frontier || !arguments.frontier_svg.empty()) {
     return frontier(arguments, config, *backend);
@@ -67,7 +67,7 @@ Exit plan(const PlanArguments& arguments) {
   const train::PlannedRun run = train::plan_run(config, *backend);
   if (!arguments.timeline.empty()) {
     write_file_atomically(arguments.timeline,
-                          to_svg(planner::memory_timeline(run.step.program, run.memory)));
+                          report::to_svg(report::memory_timeline(run.step.program, run.memory)));
   }
   if (arguments.program) {
     std::cout << step::listing(run.step.program);

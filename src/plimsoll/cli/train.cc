@@ -17,7 +17,7 @@ struct TrainArguments {
   std::string resume;
 };
 
-std::filesystem::path default_directory(const train::Config& config,
+std::filesystem::path default_directory(const config::Config& config,
                                         const ConfigArguments& arguments) {
   if (!config.train.run_directory.empty()) return config.train.run_directory;
   const std::filesystem::path runs = "runs";
@@ -39,7 +39,7 @@ Exit train_run(TrainArguments arguments) {
                   "Name the directory that `plimsoll train` printed at its end.");
     }
   }
-  const train::Config config = read(arguments.config);
+  const config::Config config = read(arguments.config);
   train::RunOptions options = {.directory = default_directory(config, arguments.config),
                                .resume = resume,
                                .terminal = train::is_terminal(STDOUT_FILENO)};

@@ -53,7 +53,7 @@ class Search {
     for (size_t i = 0; i < groups_.size(); ++i) {
       if (dropped[i]) tensors.insert(groups_[i].tensors.begin(), groups_[i].tensors.end());
     }
-    const Program program = step::checkpoint(context_.program, tensors);
+    const Program program = step::recompute(context_.program, tensors);
     Candidate result = {.dropped = std::move(dropped), .arena = context_.size(program)};
     for (const step::Op& op : program.ops) {
       if (op.phase != Phase::recompute) continue;

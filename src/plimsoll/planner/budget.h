@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "plimsoll/planner/checkpointing.h"
+#include "plimsoll/planner/recompute.h"
 
 namespace plimsoll::planner {
 

@@ -13,20 +13,20 @@ constexpr int64_t kLargestMicroBatch = 1 << 20;
 constexpr int64_t kLongestSequence = int64_t{1} << 26;
 constexpr int64_t kFfnChunk = 4096;
 
-Config with_micro_batch(Config config, int64_t micro_batch) {
+config::Config with_micro_batch(config::Config config, int64_t micro_batch) {
   const bool accumulates = config.step.global_batch != config.step.micro_batch;
   config.step.micro_batch = micro_batch;
   if (!accumulates) config.step.global_batch = micro_batch;
   return config;
 }
 
-Config with_sequence(Config config, int64_t sequence) {
+config::Config with_sequence(config::Config config, int64_t sequence) {
   config.step.sequence_length = sequence;
   return config;
 }
 
 // Whether full checkpointing makes it fit: a budget that does may choose better, hardly ever more.
-bool fits(Config config, Bytes limit, const runtime::Backend& backend) {
+bool fits(config::Config config, Bytes limit, const runtime::Backend& backend) {
   config.step.checkpointing = "full";
   return plan_run(config, backend).memory.arena <= limit;
 }
@@ -47,7 +47,8 @@ int64_t largest(int64_t most, const std::function<bool(int64_t)>& good) {
   return low;
 }
 
-int64_t largest_micro_batch(const Config& config, Bytes limit, const runtime::Backend& backend) {
+int64_t largest_micro_batch(const config::Config& config, Bytes limit,
+                            const runtime::Backend& backend) {
   const int64_t global = config.step.global_batch;
   if (global == config.step.micro_batch) {
     return largest(kLargestMicroBatch,
@@ -63,7 +64,8 @@ int64_t largest_micro_batch(const Config& config, Bytes limit, const runtime::Ba
   return count == 0 ? 0 : divisors[static_cast<size_t>(count - 1)];
 }
 
-int64_t longest_sequence(const Config& config, Bytes limit, const runtime::Backend& backend) {
+int64_t longest_sequence(const config::Config& config, Bytes limit,
+                         const runtime::Backend& backend) {
   const bool learned = config.model.family == model::Family::gpt2;
   const int64_t most = learned ? config.model.max_positions : kLongestSequence;
   int64_t best = 0;
@@ -79,16 +81,17 @@ int64_t longest_sequence(const Config& config, Bytes limit, const runtime::Backe
 }
 
 // The config with the longest sequence, the FFN whole or in chunks.
-Config with_longest_sequence(const Config& config, Bytes limit, const runtime::Backend& backend) {
-  Config whole = with_sequence(config, longest_sequence(config, limit, backend));
+config::Config with_longest_sequence(const config::Config& config, Bytes limit,
+                                     const runtime::Backend& backend) {
+  config::Config whole = with_sequence(config, longest_sequence(config, limit, backend));
   if (config.step.ffn_chunk != 0) return whole;
-  Config chunked = config;
+  config::Config chunked = config;
   chunked.step.ffn_chunk = kFfnChunk;
   chunked = with_sequence(chunked, longest_sequence(chunked, limit, backend));
   return chunked.step.sequence_length > whole.step.sequence_length ? chunked : whole;
 }
 
-FitRow row_of(Config config, Bytes limit, const runtime::Backend& backend) {
+FitRow row_of(config::Config config, Bytes limit, const runtime::Backend& backend) {
   config.step.checkpointing = fmt::format("budget:{}", limit.count);
   const PlannedRun run = plan_run(config, backend);
   const step::StepConfig& step = config.step;
@@ -105,7 +108,7 @@ FitRow row_of(Config config, Bytes limit, const runtime::Backend& backend) {
       .tokens_per_second = static_cast<double>(step.global_batch * step.sequence_length) / seconds};
 }
 
-Error nothing_fits(Config config, Bytes limit, const runtime::Backend& backend) {
+Error nothing_fits(config::Config config, Bytes limit, const runtime::Backend& backend) {
   config.step.checkpointing = "full";
   return Error(Exit::does_not_fit,
                fmt::format("Nothing fits in {}: the smallest step needs {}.", to_text(limit),
@@ -116,12 +119,13 @@ Error nothing_fits(Config config, Bytes limit, const runtime::Backend& backend) 
 
 }  // namespace
 
-Fit fit(const Config& resolved, Bytes limit, FitGoal goal, const runtime::Backend& backend) {
+Fit fit(const config::Config& resolved, Bytes limit, FitGoal goal,
+        const runtime::Backend& backend) {
   Fit result = {.limit = limit, .rates = cost::nominal_cpu().source};
-  const auto add = [&](const Config& config) {
+  const auto add = [&](const config::Config& config) {
     result.rows.push_back(row_of(config, limit, backend));
   };
-  Config best = resolved;
+  config::Config best = resolved;
   if (goal == FitGoal::micro_batch) {
     const int64_t most = largest_micro_batch(resolved, limit, backend);
     if (most == 0) throw nothing_fits(with_micro_batch(resolved, 1), limit, backend);
@@ -133,7 +137,7 @@ Fit fit(const Config& resolved, Bytes limit, FitGoal goal, const runtime::Backen
       }
     }
   } else {
-    const Config start = goal == FitGoal::both ? with_micro_batch(resolved, 1) : resolved;
+    const config::Config start = goal == FitGoal::both ? with_micro_batch(resolved, 1) : resolved;
     best = with_longest_sequence(start, limit, backend);
     if (best.step.sequence_length == 0) {
       throw nothing_fits(with_sequence(start, 16), limit, backend);
@@ -146,7 +150,7 @@ Fit fit(const Config& resolved, Bytes limit, FitGoal goal, const runtime::Backen
          length >= std::max<int64_t>(16, resolved.step.sequence_length / 2) &&
          result.rows.size() < 5;
          length = length / 2 / 16 * 16) {
-      Config shorter = with_sequence(best, length);
+      config::Config shorter = with_sequence(best, length);
       if (goal == FitGoal::both) {
         shorter = with_micro_batch(shorter, largest_micro_batch(shorter, limit, backend));
       }

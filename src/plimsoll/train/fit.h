@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "plimsoll/config/config.h"
 #include "plimsoll/runtime/backend.h"
-#include "plimsoll/train/config.h"
 
 namespace plimsoll::train {
 
@@ -36,7 +36,7 @@ struct Fit {
 // is the micro-batch. A longer sequence may be given step.ffn_chunk. Lengths are multiples of 128
 // tokens, or of 16 below 1024, and at most model.max_positions where positions are learned.
 // Raises Exit::does_not_fit when not even the smallest candidate fits.
-Fit fit(const Config& resolved, Bytes limit, FitGoal goal, const runtime::Backend& backend);
+Fit fit(const config::Config& resolved, Bytes limit, FitGoal goal, const runtime::Backend& backend);
 
 std::string fit_text(const Fit&);
 nlohmann::json fit_json(const Fit&);

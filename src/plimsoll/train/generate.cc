@@ -5,12 +5,12 @@
 #include <numeric>
 #include <vector>
 
+#include "plimsoll/checkpoint/checkpoint.h"
+#include "plimsoll/config/config.h"
 #include "plimsoll/data/tokenizer.h"
 #include "plimsoll/numerics/random.h"
 #include "plimsoll/runtime/cpu/cpu_backend.h"
 #include "plimsoll/runtime/executor.h"
-#include "plimsoll/train/checkpoint.h"
-#include "plimsoll/train/config.h"
 #include "plimsoll/train/training_state.h"
 
 namespace plimsoll::train {
@@ -31,13 +31,13 @@ void check_options(const GenerateOptions& options) {
   }
 }
 
-Found require_checkpoint(const std::filesystem::path& run) {
+checkpoint::Found require_checkpoint(const std::filesystem::path& run) {
   if (!std::filesystem::exists(run / "run.toml")) {
     throw Error(Exit::usage,
                 fmt::format("{} is not a run directory: it has no run.toml.", run.string()),
                 "Name the directory that `plimsoll train` printed at its end.");
   }
-  const std::optional<Found> found = newest_valid(run / "checkpoints");
+  const std::optional<checkpoint::Found> found = checkpoint::newest_valid(run / "checkpoints");
   if (!found) {
     throw Error(Exit::data, fmt::format("{} has no checkpoint yet.", run.string()),
                 "Let the run reach one: plimsoll train --resume " + run.string());
@@ -45,8 +45,9 @@ Found require_checkpoint(const std::filesystem::path& run) {
   return *found;
 }
 
-Shard weights_shard(const step::Inference& inference, const runtime::Executor& executor) {
-  Shard shard = {.file = weights_file};
+checkpoint::Shard weights_shard(const step::Inference& inference,
+                                const runtime::Executor& executor) {
+  checkpoint::Shard shard = {.file = weights_file};
   for (const step::ParameterTensors& p : inference.parameters) {
     std::vector<int64_t> shape = {p.parameter.columns};
     if (p.parameter.matrix) shape.insert(shape.begin(), p.parameter.rows);
@@ -83,8 +84,8 @@ int32_t draw(std::span<const float> logits, double temperature, int64_t top_k, d
 void generate(const std::filesystem::path& run_path, const GenerateOptions& options,
               std::ostream& out) {
   check_options(options);
-  const Found found = require_checkpoint(run_path);
-  const Config config = resolve(read_config(run_path / "run.toml", {}));
+  const checkpoint::Found found = require_checkpoint(run_path);
+  const config::Config config = config::resolve(config::read_config(run_path / "run.toml", {}));
   if (config.model.vocab != data::kByteVocabulary) {
     throw Error(Exit::usage,
                 fmt::format("{} was trained on token ids of a vocabulary of {}, not on bytes.",
@@ -98,8 +99,8 @@ void generate(const std::filesystem::path& run_path, const GenerateOptions& opti
   const step::MemoryPlan plan = step::plan_memory(inference.program);
   const runtime::Arena arena(plan.arena);
   const runtime::Executor executor(inference.program, plan, *backend, arena);
-  const Shard shard = weights_shard(inference, executor);
-  load_checkpoint(found, std::span(&shard, 1));
+  const checkpoint::Shard shard = weights_shard(inference, executor);
+  checkpoint::load_checkpoint(found, std::span(&shard, 1));
   executor.run(step::Phase::setup);
 
   const std::span<int32_t> window = executor.view(inference.tokens).span<int32_t>();

@@ -13,7 +13,7 @@ namespace {
 constexpr int frontier_points = 24;
 
 // The step of the config before any of its activations is dropped, and what it may use.
-PlannedRun build(const Config& config, const runtime::Backend& backend) {
+PlannedRun build(const config::Config& config, const runtime::Backend& backend) {
   PlannedRun run;
   run.config = config;
   run.step = step::build_training_step(config.model, config.step, config.optimizer);
@@ -51,20 +51,21 @@ planner::PolicyContext policy_context(const PlannedRun& run, const runtime::Back
 
 }  // namespace
 
-PlannedRun plan_run(const Config& config, const runtime::Backend& backend) {
+PlannedRun plan_run(const config::Config& config, const runtime::Backend& backend) {
   PlannedRun run = build(config, backend);
   const planner::PolicyContext context = policy_context(run, backend);
   const step::TensorSet dropped = planner::dropped_by(config.step.checkpointing, context);
   const bool none = config.step.checkpointing == "none";
   if (!none) run.without_checkpointing = context.size(run.step.program);
   run.step.program =
-      runtime::with_workspaces(step::checkpoint(std::move(run.step.program), dropped), backend);
+      runtime::with_workspaces(step::recompute(std::move(run.step.program), dropped), backend);
   run.memory = step::plan_memory(run.step.program);
   if (none) run.without_checkpointing = run.memory.arena;
   return run;
 }
 
-std::vector<planner::FrontPoint> frontier(const Config& config, const runtime::Backend& backend) {
+std::vector<planner::FrontPoint> frontier(const config::Config& config,
+                                          const runtime::Backend& backend) {
   const PlannedRun run = build(config, backend);
   return planner::frontier(policy_context(run, backend),
                            config.step.global_batch / config.step.micro_batch, frontier_points);
@@ -81,7 +82,7 @@ std::vector<planner::WhatIf> what_ifs(const PlannedRun& run, const runtime::Back
   const double unchanged = time_per_token(run);
   std::vector<planner::WhatIf> all;
   const auto consider = [&](std::string setting, const auto& change) {
-    Config config = run.config;
+    config::Config config = run.config;
     change(config);
     const PlannedRun changed = plan_run(config, backend);
     all.push_back({std::move(setting), changed.memory.arena, time_per_token(changed) / unchanged});
@@ -95,43 +96,45 @@ std::vector<planner::WhatIf> what_ifs(const PlannedRun& run, const runtime::Back
   }
   for (const int64_t micro : micro_batches) {
     consider(fmt::format("step.micro_batch = {}", micro),
-             [&](Config& c) { c.step.micro_batch = micro; });
+             [&](config::Config& c) { c.step.micro_batch = micro; });
   }
   if (step.sequence_length > 128) {
     const int64_t half = step.sequence_length / 2;
     consider(fmt::format("step.sequence_length = {}", half),
-             [&](Config& c) { c.step.sequence_length = half; });
+             [&](config::Config& c) { c.step.sequence_length = half; });
   }
   if (step.checkpointing != "full") {
-    consider("step.checkpointing = \"full\"", [](Config& c) { c.step.checkpointing = "full"; });
+    consider("step.checkpointing = \"full\"",
+             [](config::Config& c) { c.step.checkpointing = "full"; });
   }
   if (step.precision == step::Precision::fp32) {
     consider("step.precision = \"bf16\"",
-             [](Config& c) { c.step.precision = step::Precision::bf16; });
+             [](config::Config& c) { c.step.precision = step::Precision::bf16; });
   }
   if (step.head_chunk > 64) {
-    consider("step.head_chunk = 64", [](Config& c) { c.step.head_chunk = 64; });
+    consider("step.head_chunk = 64", [](config::Config& c) { c.step.head_chunk = 64; });
   }
   if (const int64_t tokens = step.micro_batch * step.sequence_length;
       tokens > 2048 && step.ffn_chunk == 0) {
-    consider("step.ffn_chunk = 1024", [](Config& c) { c.step.ffn_chunk = 1024; });
+    consider("step.ffn_chunk = 1024", [](config::Config& c) { c.step.ffn_chunk = 1024; });
   }
   if (run.config.recipe.name != step::Recipe::none && run.config.recipe.cache_weights) {
     if (run.config.recipe.bf16_weights) {
-      consider("recipe.bf16_weights = false", [](Config& c) { c.recipe.bf16_weights = false; });
+      consider("recipe.bf16_weights = false",
+               [](config::Config& c) { c.recipe.bf16_weights = false; });
     }
-    consider("recipe.cache_weights = false", [](Config& c) {
+    consider("recipe.cache_weights = false", [](config::Config& c) {
       c.recipe.cache_weights = false;
       c.recipe.bf16_weights = true;
     });
   }
   if (run.config.optimizer.moments == step::Moments::fp32) {
     consider("optimizer.moments = \"bf16\"",
-             [](Config& c) { c.optimizer.moments = step::Moments::bf16; });
+             [](config::Config& c) { c.optimizer.moments = step::Moments::bf16; });
   }
   if (run.config.checkpoint.in_background) {
     consider("checkpoint.in_background = false",
-             [](Config& c) { c.checkpoint.in_background = false; });
+             [](config::Config& c) { c.checkpoint.in_background = false; });
   }
   return all;
 }

@@ -1,15 +1,15 @@
 // A run before its first kernel: the resolved config, the program and its memory plan.
 #pragma once
 
-#include "plimsoll/planner/checkpointing.h"
+#include "plimsoll/config/config.h"
 #include "plimsoll/planner/plan_report.h"
+#include "plimsoll/planner/recompute.h"
 #include "plimsoll/runtime/backend.h"
-#include "plimsoll/train/config.h"
 
 namespace plimsoll::train {
 
 struct PlannedRun {
-  Config config;  // resolved
+  config::Config config;  // resolved
   step::TrainingStep step;
   step::TensorId snapshot = -1;  // where a checkpoint is copied to be written from; -1: none
   step::MemoryPlan memory;
@@ -33,10 +33,11 @@ struct PlannedRun {
 
 // Builds and sizes the step of a resolved config for `backend`. The same function serves `plan` and
 // `train`, so what is printed is what is allocated.
-PlannedRun plan_run(const Config& resolved, const runtime::Backend& backend);
+PlannedRun plan_run(const config::Config& resolved, const runtime::Backend& backend);
 
 // Memory against recomputation for this configuration, whatever its own policy is.
-std::vector<planner::FrontPoint> frontier(const Config& resolved, const runtime::Backend& backend);
+std::vector<planner::FrontPoint> frontier(const config::Config& resolved,
+                                          const runtime::Backend& backend);
 
 // The arena and predicted time after each of the single changes that make sense for this run.
 std::vector<planner::WhatIf> what_ifs(const PlannedRun& run, const runtime::Backend& backend);

@@ -5,10 +5,10 @@
 #include <csignal>
 #include <optional>
 
+#include "plimsoll/checkpoint/writer.h"
 #include "plimsoll/data/dataset.h"
 #include "plimsoll/runtime/cpu/cpu_backend.h"
 #include "plimsoll/runtime/cpu/machine.h"
-#include "plimsoll/train/checkpoint_writer.h"
 #include "plimsoll/train/matmul_rate.h"
 #include "plimsoll/train/progress.h"
 #include "plimsoll/train/quantization_report.h"
@@ -25,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using nlohmann::ordered_json;
 
-data::Dataset open_corpus(const Config& config) {
+data::Dataset open_corpus(const config::Config& config) {
   return data::open_dataset({.train = config.data.train,
                              .validation = config.data.validation,
                              .validation_fraction = config.data.validation_fraction,
@@ -39,23 +39,23 @@ class Checkpoints {
  public:
   Checkpoints(const PlannedRun& run, const Trainer& trainer, const RunDirectory& directory)
       : root_(directory.checkpoints()), keep_(run.config.checkpoint.keep_last) {
-    const std::vector<Shard> shards = checkpoint_shards(run.step, trainer.executor());
+    const std::vector<checkpoint::Shard> shards = checkpoint_shards(run.step, trainer.executor());
     if (run.snapshot >= 0) {
       writer_.emplace(root_, keep_, shards, trainer.executor().view(run.snapshot).bytes());
     } else {
-      prepared_ = prepare_shards(shards);
+      prepared_ = checkpoint::prepare_shards(shards);
     }
   }
 
   void save(const Trainer& trainer) {
-    const CheckpointState state = {.step = trainer.steps_done(),
-                                   .samples = trainer.samples_consumed()};
+    const checkpoint::CheckpointState state = {.step = trainer.steps_done(),
+                                               .samples = trainer.samples_consumed()};
     newest_ = state.step;
     if (writer_) {
       writer_->start(state);
     } else {
-      save_checkpoint(root_, state, prepared_);
-      keep_last(root_, keep_, state.step);
+      checkpoint::save_checkpoint(root_, state, prepared_);
+      checkpoint::keep_last(root_, keep_, state.step);
     }
   }
 
@@ -75,8 +75,8 @@ class Checkpoints {
  private:
   std::filesystem::path root_;
   int64_t keep_;
-  std::optional<CheckpointWriter> writer_;
-  std::vector<PreparedShard> prepared_;
+  std::optional<checkpoint::CheckpointWriter> writer_;
+  std::vector<checkpoint::PreparedShard> prepared_;
   int64_t newest_ = -1;  // step of the newest checkpoint begun
 };
 
@@ -84,7 +84,8 @@ class Checkpoints {
 void resume_or_start(const PlannedRun& run, Trainer& trainer, const RunDirectory& directory,
                      bool resume, Checkpoints& checkpoints, MetricsLog& metrics, EventLog& events,
                      Progress& progress) {
-  const std::optional<Found> found = resume ? newest_valid(directory.checkpoints()) : std::nullopt;
+  const std::optional<checkpoint::Found> found =
+      resume ? checkpoint::newest_valid(directory.checkpoints()) : std::nullopt;
   if (!found) {
     trainer.start_fresh();
     if (resume) progress.note("no checkpoint yet: starting at step 1");
@@ -96,7 +97,7 @@ void resume_or_start(const PlannedRun& run, Trainer& trainer, const RunDirectory
     progress.note("passed over: " + damaged);
     events.append("damaged_checkpoint", {{"what", damaged}});
   }
-  load_checkpoint(*found, checkpoint_shards(run.step, trainer.executor()));
+  checkpoint::load_checkpoint(*found, checkpoint_shards(run.step, trainer.executor()));
   trainer.start_from(found->state.step, found->state.samples);
   checkpoints.resumed_at(found->state.step);
   metrics.truncate_after(found->state.step);
@@ -145,7 +146,7 @@ void add_quantization(ordered_json& line, const PlannedRun& run, const Trainer& 
 
 }  // namespace
 
-Exit run_training(const Config& config, const RunOptions& options, std::ostream& out) {
+Exit run_training(const config::Config& config, const RunOptions& options, std::ostream& out) {
   StopSignals signals;            // before anything starts a thread
   std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is an error to report, like a full disk
   const auto backend = cpu::make_cpu_backend(config.train.threads);
@@ -155,7 +156,7 @@ Exit run_training(const Config& config, const RunOptions& options, std::ostream&
   require_fit(run, *backend);
 
   RunDirectory directory = create_run_directory(options.directory, options.resume);
-  directory.write_config(to_toml(config));
+  directory.write_config(config::to_toml(config));
   directory.write_plan(planner::plan_json(run.view()));
   MetricsLog metrics(directory);
   EventLog events(directory);

@@ -5,7 +5,7 @@
 #include <ostream>
 
 #include "plimsoll/base/error.h"
-#include "plimsoll/train/config.h"
+#include "plimsoll/config/config.h"
 
 namespace plimsoll::train {
 
@@ -17,6 +17,6 @@ struct RunOptions {
 
 // Returns Exit::done, or Exit::interrupted after a checkpoint was saved because of SIGTERM or
 // SIGINT. Raises Error for everything else that ends a run.
-Exit run_training(const Config& resolved, const RunOptions& options, std::ostream& out);
+Exit run_training(const config::Config& resolved, const RunOptions& options, std::ostream& out);
 
 }  // namespace plimsoll::train

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <numbers>
 
-#include "plimsoll/planner/timeline.h"
-#include "plimsoll/train/report.h"
+#include "plimsoll/report/run_page.h"
+#include "plimsoll/report/timeline.h"
 
 namespace plimsoll::train {
 
@@ -114,7 +114,7 @@ std::string summary_text(const ordered_json& summary) {
 
 void write_report(const PlannedRun& run, const RunDirectory& directory,
                   const ordered_json& summary) {
-  ReportInput report;
+  report::ReportInput report;
   report.title = directory.path().filename().string();
   report.subtitle =
       fmt::format("{} parameters, {}", to_count_text(summary["parameters"]), run.device);
@@ -134,7 +134,7 @@ void write_report(const PlannedRun& run, const RunDirectory& directory,
       {"tokens/s", to_count_text(number_or_nan(summary, "tokens_per_second"))},
       {"memory planned", to_text(run.memory.arena)},
       {"memory allocated", to_text(Bytes{summary["allocated_bytes"].get<int64_t>()})}};
-  const Config& config = run.config;
+  const config::Config& config = run.config;
   report.facts = {
       {"model", fmt::format("{}{} layers, hidden {}, {} heads, {} query groups, vocabulary {}",
                             config.model.preset.empty() ? "" : config.model.preset + ": ",
@@ -154,16 +154,16 @@ void write_report(const PlannedRun& run, const RunDirectory& directory,
       {"memory allocated", exact(summary["allocated_bytes"])},
       {"packing", fmt::format("{:.4f} x the lower bound", run.memory.packing())},
       {"peak resident", exact(summary["peak_resident_bytes"])}};
-  report.memory_timeline = planner::memory_timeline(run.step.program, run.memory);
+  report.memory_timeline = report::memory_timeline(run.step.program, run.memory);
   for (const std::string& label : report.memory_timeline.labels) {
     for (int role = 0; role < step::role_count; ++role) {
       if (name(static_cast<step::Role>(role)) != label) continue;
       report.at_peak.push_back({label, run.memory.at_peak[static_cast<size_t>(role)]});
     }
   }
-  report.config = to_toml(config);
-  write_file_atomically(directory.path() / "report.html", report_html(report));
-  write_file_atomically(directory.path() / "loss.svg", to_svg(loss_chart(report)));
+  report.config = config::to_toml(config);
+  write_file_atomically(directory.path() / "report.html", report::report_html(report));
+  write_file_atomically(directory.path() / "loss.svg", report::to_svg(report::loss_chart(report)));
 }
 
 }  // namespace plimsoll::train

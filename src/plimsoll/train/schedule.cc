@@ -6,7 +6,7 @@
 
 namespace plimsoll::train {
 
-double learning_rate(const ScheduleConfig& config, int64_t step, int64_t steps) {
+double learning_rate(const config::ScheduleConfig& config, int64_t step, int64_t steps) {
   if (step <= config.warmup_steps) {
     return config.lr * static_cast<double>(step) / static_cast<double>(config.warmup_steps);
   }
@@ -15,15 +15,15 @@ double learning_rate(const ScheduleConfig& config, int64_t step, int64_t steps) 
   const double progress = std::min(1.0, after_warmup / decay_steps);  // 0 at the end of warm-up
   double share = 1;  // of the way from the minimum to the peak
   switch (config.decay) {
-    case Decay::constant:
+    case config::Decay::constant:
       return config.lr;
-    case Decay::cosine:
+    case config::Decay::cosine:
       share = 0.5 * (1 + std::cos(std::numbers::pi * progress));
       break;
-    case Decay::linear:
+    case config::Decay::linear:
       share = 1 - progress;
       break;
-    case Decay::wsd: {
+    case config::Decay::wsd: {
       const double tail = std::max(1.0, config.decay_fraction * static_cast<double>(steps));
       share = std::min(1.0, static_cast<double>(steps - step) / tail);
       break;

@@ -46,7 +46,7 @@ double Trainer::sum_of_losses() const {
 }
 
 StepResult Trainer::step() {
-  const Config& config = run_.config;
+  const config::Config& config = run_.config;
   const std::span<int32_t> tokens = executor_.view(run_.step.tokens).span<int32_t>();
   const std::span<int32_t> targets = executor_.view(run_.step.targets).span<int32_t>();
   StepResult result;

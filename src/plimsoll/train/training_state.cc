@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "plimsoll/train/checkpoint_writer.h"
+#include "plimsoll/checkpoint/writer.h"
 #include "plimsoll/train/initialize.h"
 
 namespace plimsoll::train {
@@ -11,25 +11,25 @@ namespace {
 
 using Address = std::function<std::span<std::byte>(step::TensorId)>;
 
-std::vector<Shard> shards_at(const step::TrainingStep& step, const Address& address) {
-  Shard weights = {.file = weights_file};
-  Shard optimizer = {.file = optimizer_file};
+std::vector<checkpoint::Shard> shards_at(const step::TrainingStep& step, const Address& address) {
+  checkpoint::Shard weights = {.file = weights_file};
+  checkpoint::Shard optimizer = {.file = optimizer_file};
   for (const step::ParameterTensors& p : step.parameters) {
     const model::Parameter& parameter = p.parameter;
     std::vector<int64_t> shape = {parameter.columns};
     if (parameter.matrix) shape.insert(shape.begin(), parameter.rows);
     const auto tensor = [&](const char* suffix, step::TensorId id) {
-      return NamedTensor{parameter.name + suffix, shape, step.program.tensor(id).type.format,
-                         address(id)};
+      return checkpoint::NamedTensor{parameter.name + suffix, shape,
+                                     step.program.tensor(id).type.format, address(id)};
     };
     weights.tensors.push_back(tensor("", p.master));
     optimizer.tensors.push_back(tensor(".m", p.m));
     optimizer.tensors.push_back(tensor(".v", p.v));
   }
-  std::vector<Shard> shards = {std::move(weights), std::move(optimizer)};
+  std::vector<checkpoint::Shard> shards = {std::move(weights), std::move(optimizer)};
   if (step.quantizers.control < 0) return shards;
   // Weights are quantised again at the start; only what earlier steps decided is kept.
-  Shard quantizers = {.file = quantizers_file};
+  checkpoint::Shard quantizers = {.file = quantizers_file};
   quantizers.tensors.push_back({"control", {8}, Format::i32, address(step.quantizers.control)});
   for (const step::QuantizerInfo& info : step.quantizers.list) {
     if (info.state < 0) continue;
@@ -44,13 +44,13 @@ std::vector<Shard> shards_at(const step::TrainingStep& step, const Address& addr
 
 }  // namespace
 
-std::vector<Shard> checkpoint_shards(const step::TrainingStep& step,
-                                     const runtime::Executor& executor) {
+std::vector<checkpoint::Shard> checkpoint_shards(const step::TrainingStep& step,
+                                                 const runtime::Executor& executor) {
   return shards_at(step, [&](step::TensorId id) { return executor.view(id).bytes(); });
 }
 
 Bytes snapshot_bytes(const step::TrainingStep& step) {
-  return snapshot_bytes(shards_at(step, [&](step::TensorId id) {
+  return checkpoint::snapshot_bytes(shards_at(step, [&](step::TensorId id) {
     // Only the length is read.
     return std::span<std::byte>(static_cast<std::byte*>(nullptr),
                                 static_cast<size_t>(bytes(step.program.tensor(id)).count));

@@ -3,9 +3,9 @@
 
 #include <vector>
 
+#include "plimsoll/checkpoint/checkpoint.h"
 #include "plimsoll/runtime/executor.h"
 #include "plimsoll/step/builder.h"
-#include "plimsoll/train/checkpoint.h"
 
 namespace plimsoll::train {
 
@@ -17,8 +17,8 @@ inline constexpr const char* quantizers_file = "quantizers.safetensors";
 // `optimizer.safetensors` the moments as NAME.m and NAME.v. With a recipe, `quantizers.safetensors`
 // holds the histories and scales of delayed scaling and the loss scale. Views into the executor's
 // arena.
-std::vector<Shard> checkpoint_shards(const step::TrainingStep& step,
-                                     const runtime::Executor& executor);
+std::vector<checkpoint::Shard> checkpoint_shards(const step::TrainingStep& step,
+                                                 const runtime::Executor& executor);
 
 // The size of a snapshot of those shards, known before there is an arena.
 Bytes snapshot_bytes(const step::TrainingStep& step);

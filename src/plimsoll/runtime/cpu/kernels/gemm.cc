@@ -98,8 +98,8 @@ void multiply_piece(const GemmShape& s, const GemmOperands& operands, const Gemm
               c, s.n, partial, blocks.columns, bias, s.accumulate ? c : nullptr, operands.alpha};
           multiply_block(packed_a, packed_b, rows, piece.columns, depth, out.at(i, 0));
         } else {
-          const TileOutput<float> out{sums, blocks.columns, partial, blocks.columns, bias, nullptr,
-                                      operands.alpha};
+          const TileOutput<float> out{sums, blocks.columns, partial,       blocks.columns,
+                                      bias, nullptr,        operands.alpha};
           multiply_block(packed_a, packed_b, rows, piece.columns, depth, out.at(i, 0));
         }
       }
@@ -111,11 +111,10 @@ template <class In, class Out>
 void multiply_rectangle(const GemmShape& s, const GemmOperands& operands, const GemmBlocks& blocks,
                         const GemmRectangle& all, float* workspace) {
   if (has_few_rows(s)) {
-    multiply_rows<In, Out>(
-        static_cast<const In*>(operands.a), static_cast<const In*>(operands.b), s.m, s.k,
-        all.column, all.column + all.columns,
-        {static_cast<Out*>(operands.c), s.n, s.has_bias ? operands.bias : nullptr, s.accumulate,
-         operands.alpha});
+    multiply_rows<In, Out>(static_cast<const In*>(operands.a), static_cast<const In*>(operands.b),
+                           s.m, s.k, all.column, all.column + all.columns,
+                           {static_cast<Out*>(operands.c), s.n,
+                            s.has_bias ? operands.bias : nullptr, s.accumulate, operands.alpha});
     return;
   }
   float* const packed_a = workspace;

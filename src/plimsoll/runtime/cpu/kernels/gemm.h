@@ -34,9 +34,10 @@ struct GemmShape {
 // Bytes of scratch `gemm` needs; less than 2 MiB a thread.
 size_t gemm_workspace(const GemmShape& shape, int threads);
 
-// alpha multiplies the sum over each block of k. `bias` is read only where shape.has_bias. `workspace` is aligned to 64; nothing else is
-// allocated. A bf16 c is rounded once, from the complete f32 sum. Every element of c is summed in
-// an order that depends on the shape only, so results are bit-identical for any number of threads.
+// alpha multiplies the sum over each block of k. `bias` is read only where shape.has_bias.
+// `workspace` is aligned to 64; nothing else is allocated. A bf16 c is rounded once, from the
+// complete f32 sum. Every element of c is summed in an order that depends on the shape only, so
+// results are bit-identical for any number of threads.
 void gemm(const GemmShape& shape, const View& a, const View& b, const View& bias, const View& c,
           std::span<std::byte> workspace, int threads, float alpha = 1);
 

@@ -26,7 +26,7 @@ struct TileOutput {
   const float* partial;  // sum over the blocks of k before this one, or the c to accumulate to
   int64_t partial_stride;
   const float* bias;
-  const T* c;  // to accumulate to, at `to`'s stride, where `partial` is not already it
+  const T* c;   // to accumulate to, at `to`'s stride, where `partial` is not already it
   float alpha;  // times the product
 
   TileOutput at(int64_t row, int64_t column) const {

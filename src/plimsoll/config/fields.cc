@@ -1,0 +1,315 @@
+#include "plimsoll/config/fields.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace plimsoll::config {
+
+namespace {
+
+template <class Enum>
+Choice choice(Enum& field, std::vector<std::string> names) {
+  return {names, [&field, names] { return names.at(static_cast<size_t>(field)); },
+          [&field, names](const std::string& name) {
+            field = static_cast<Enum>(std::ranges::find(names, name) - names.begin());
+          }};
+}
+
+Choice choice(std::string& field, std::vector<std::string> names) {
+  return {std::move(names), [&field] { return field; },
+          [&field](const std::string& name) { field = name; }};
+}
+
+Range from(double min, double max) { return {min, max, false, false}; }
+Range at_least(double min) { return {.min = min}; }
+Range above(double min) { return {.min = min, .above_min = true}; }
+constexpr Range fraction = {0, 1, false, false};
+constexpr Range fraction_below_one = {0, 1, false, true};
+
+// Upper bounds keep products of two sizes, and of a size and a count, inside 64 bits.
+constexpr double kLargestSize = 1 << 24;
+constexpr double kMostLayers = 10000;
+constexpr double kMostSteps = 1e9;
+
+Table describe(model::ModelConfig& m) {
+  const Range size = from(1, kLargestSize);
+  const Range derived = from(0, kLargestSize);
+  return {"model",
+          "The shape of the model.",
+          {{"preset", &m.preset,
+            "published shape to start from; the other keys of [model] override it. "
+            "--set model.preset replaces all of [model] in the file"},
+           {"family", choice(m.family, {"gpt2", "llama"}),
+            "gpt2: LayerNorm, learned positions, biases, GELU; llama: RMSNorm, RoPE, SwiGLU"},
+           {"layers", &m.layers, "transformer layers", from(1, kMostLayers)},
+           {"hidden", &m.hidden, "width of the residual stream", size},
+           {"heads", &m.heads, "query heads", size},
+           {"query_groups", &m.query_groups, "key and value heads; 0: as many as heads", derived},
+           {"head_dim", &m.head_dim, "width of a head; 0: hidden / heads", derived},
+           {"ffn_hidden", &m.ffn_hidden,
+            "width inside the MLP; 0: 4 x hidden (gpt2), 8/3 x hidden rounded up to 64 (llama)",
+            derived},
+           {"vocab", &m.vocab, "tokens in the vocabulary; 0: the byte tokenizer's 264", derived},
+           {"max_positions", &m.max_positions,
+            "rows of the learned position table (gpt2); 0: the sequence length", derived},
+           {"tied_head", &m.tied_head, "the head reads the token embedding; always in gpt2"},
+           {"qk_norm", &m.qk_norm, "RMSNorm on every query and key head, as in Qwen3 (llama)"},
+           {"norm_eps", &m.norm_eps, "added to the variance in every normalisation", above(0)},
+           {"rope_theta", &m.rope_theta, "base of the rotary frequencies (llama)", above(0)},
+           {"init_std", &m.init_std,
+            "standard deviation of initial weights; into the residual stream: / sqrt(2 layers)",
+            at_least(0)}}};
+}
+
+Table describe(step::StepConfig& s) {
+  const Range derived = from(0, kLargestSize);
+  return {"step",
+          "The training step: numbers and batch.",
+          {{"precision", choice(s.precision, {"fp32", "bf16"}),
+            "bf16: weights and activations in bf16, master weights, gradients and moments in fp32"},
+           {"micro_batch", &s.micro_batch, "sequences computed at once", from(1, kLargestSize)},
+           {"global_batch", &s.global_batch,
+            "sequences in an optimizer step, a multiple of micro_batch; 0: micro_batch", derived},
+           {"sequence_length", &s.sequence_length, "tokens in a sequence; 0: 256", derived},
+           {"head_chunk", &s.head_chunk,
+            "tokens whose logits exist at once; 0: as many as make about 32 MiB", derived},
+           {"ffn_chunk", &s.ffn_chunk,
+            "tokens whose inner FFN activations exist at once, computed again in the backward; "
+            "best a multiple of 256; 0: all",
+            derived},
+           {"checkpointing", &s.checkpointing,
+            "activations dropped and recomputed: none, full, layers:K, selective:NAMES, "
+            "budget:SIZE or budget:auto"}}};
+}
+
+Table describe(step::RecipeConfig& r) {
+  const Range count = from(0, kMostSteps);
+  return {
+      "recipe",
+      "Reduced precision of the linear layers' products; docs/precision.md.",
+      {{"name",
+        choice(r.name,
+               {"none", "fp16", "fp8_delayed", "fp8_current", "fp8_block", "mxfp8", "nvfp4"}),
+        "number format and scaling of the operands; none: step.precision alone"},
+       {"first_bf16", &r.first_bf16, "first layers whose products stay in bf16",
+        from(0, kMostLayers)},
+       {"last_bf16", &r.last_bf16,
+        "last layers whose products stay in bf16; -1: 15 % of the layers for nvfp4, else none",
+        from(-1, kMostLayers)},
+       {"bf16_layers", &r.bf16_layers,
+        "weights whose products stay in bf16: names or patterns with *, with commas between, for "
+        "example \"*.attention.*, layers.0.mlp.down.weight\""},
+       {"gradient_format", choice(r.gradient_format, {"published", "e4m3", "e5m2"}),
+        "8 bit format of the output gradients; published: e5m2 for fp8_delayed and fp8_current, "
+        "else e4m3"},
+       {"margin", &r.margin, "fp8_delayed: scales are 2^margin smaller", from(0, 32)},
+       {"history", &r.history, "fp8_delayed: steps whose largest magnitudes are remembered",
+        from(1, 1 << 20)},
+       {"algorithm", choice(r.algorithm, {"max", "most_recent"}),
+        "fp8_delayed: which of the remembered magnitudes sets the scale"},
+       {"power_of_two", &r.power_of_two, "fp8_current: scales are powers of two"},
+       {"mx_rule", choice(r.mx_rule, {"round_up", "floor"}),
+        "mxfp8: rounding of the block scale; floor is OCP's rule, which saturates"},
+       {"variant", choice(r.variant, {"te", "paper", "torchao"}),
+        "nvfp4: whose arithmetic of the block scale"},
+       {"hadamard", &r.hadamard,
+        "nvfp4: Hadamard transform of both operands of the weight gradient"},
+       {"stochastic_rounding", &r.stochastic_rounding,
+        "nvfp4: output gradients are rounded stochastically"},
+       {"weight_tiles", &r.weight_tiles, "nvfp4: scales of weights for 16x16 tiles, else 1x16"},
+       {"cache_weights", &r.cache_weights,
+        "quantised weights are kept from one optimizer step to the next; false: made for each use"},
+       {"bf16_weights", &r.bf16_weights,
+        "bf16 weights are kept beside the quantised ones; false needs cache_weights"},
+       {"statistics_every", &r.statistics_every,
+        "steps between quantisation statistics in metrics.jsonl; 0: never", count},
+       {"loss_scale_log2", &r.loss_scale_log2, "fp16: the first loss scale is 2 to this",
+        from(0, 126)},
+       {"loss_scale_growth", &r.loss_scale_growth,
+        "fp16: steps without overflow until the loss scale doubles", from(1, kMostSteps)}}};
+}
+
+Table describe(step::OptimizerConfig& o) {
+  return {
+      "optimizer",
+      "AdamW.",
+      {{"beta1", &o.beta1, "decay of the first moment", fraction_below_one},
+       {"beta2", &o.beta2, "decay of the second moment", fraction_below_one},
+       {"eps", &o.eps, "added to the root of the second moment", above(0)},
+       {"weight_decay", &o.weight_decay, "decoupled weight decay, on matrices only", at_least(0)},
+       {"moments", choice(o.moments, {"fp32", "bf16"}),
+        "format of both moments; bf16 halves them and rounds every update to 8 bits"},
+       {"clip_norm", &o.clip_norm, "bound on the global gradient norm; 0: none", at_least(0)}}};
+}
+
+Table describe(ScheduleConfig& s) {
+  return {"schedule",
+          "The learning rate over the run.",
+          {{"lr", &s.lr, "peak learning rate", at_least(0)},
+           {"min_lr_fraction", &s.min_lr_fraction,
+            "learning rate at the end, as a fraction of the peak", fraction},
+           {"warmup_steps", &s.warmup_steps, "steps of linear warm-up from 0", from(0, kMostSteps)},
+           {"decay", choice(s.decay, {"constant", "cosine", "linear", "wsd"}),
+            "from the peak to the end; wsd: constant, then linear over decay_fraction"},
+           {"decay_fraction", &s.decay_fraction,
+            "share of the steps in the final linear decay of wsd", fraction}}};
+}
+
+Table describe(DataConfig& d) {
+  return {"data",
+          "What the model reads.",
+          {{"train", &d.train,
+            "file to train on: text, gzip text, llm.c .bin, nanoGPT .bin or .tokens"},
+           {"validation", &d.validation,
+            "file to evaluate on; empty: the end of train, validation_fraction of it"},
+           {"validation_fraction", &d.validation_fraction,
+            "share of train held out when validation is empty", fraction_below_one},
+           {"format", choice(d.format, {"auto", "text", "llmc", "nanogpt", "plimsoll"}),
+            "format of the files; auto: found from the content"}}};
+}
+
+Table describe(TrainConfig& t) {
+  return {
+      "train",
+      "The run.",
+      {{"steps", &t.steps, "optimizer steps", from(1, kMostSteps)},
+       {"seed", &t.seed, "seed of the initial weights and of the order of the data", at_least(0)},
+       {"perturb_weights", &t.perturb_weights,
+        "initial weights are one ulp larger; shows how far rounding alone drives two runs apart"},
+       {"threads", &t.threads, "CPU threads; 0: all cores", from(0, 4096)},
+       {"eval_every", &t.eval_every, "steps between evaluations; 0: only at the end",
+        from(0, kMostSteps)},
+       {"eval_batches", &t.eval_batches, "micro-batches of held-out tokens in an evaluation",
+        from(1, kMostSteps)},
+       {"memory_limit", &t.memory_limit,
+        "memory the run may use, for example \"12 GiB\"; empty: what the machine has available"},
+       {"run_directory", &t.run_directory,
+        "where the run is written; empty: runs/ and the name of the config file"}}};
+}
+
+Table describe(CheckpointConfig& c) {
+  return {"checkpoint",
+          "What is kept of the run.",
+          {{"every", &c.every, "steps between checkpoints; 0: only at the end and on a signal",
+            from(0, kMostSteps)},
+           {"keep_last", &c.keep_last, "checkpoints kept, the newest; 0: all", from(0, kMostSteps)},
+           {"in_background", &c.in_background, "write beside the compute, from a copy in memory"}}};
+}
+
+// A whole number without exponent, anything else in its shortest form.
+std::string bound_text(double bound) {
+  return bound == std::trunc(bound) ? fmt::format("{:.0f}", bound) : fmt::format("{}", bound);
+}
+
+std::string range_text(const Range& range) {
+  const bool has_min = std::isfinite(range.min);
+  const bool has_max = std::isfinite(range.max);
+  if (has_min && has_max) {
+    return fmt::format(" from {} to {}{}", bound_text(range.min), range.below_max ? "below " : "",
+                       bound_text(range.max));
+  }
+  if (!has_min) return "";
+  return range.above_min ? fmt::format(" above {}", bound_text(range.min))
+                         : fmt::format(" of {} or more", bound_text(range.min));
+}
+
+// `visit` with the pointed-to value, or the Choice.
+template <class Visit>
+auto visit_value(const Field& field, Visit&& visit) {
+  return std::visit(
+      [&](const auto& value) {
+        if constexpr (std::is_pointer_v<std::decay_t<decltype(value)>>) {
+          return visit(*value);
+        } else {
+          return visit(value);
+        }
+      },
+      field.value);
+}
+
+template <class... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+
+}  // namespace
+
+bool Range::contains(double value) const {
+  return std::isfinite(value) && (above_min ? value > min : value >= min) &&
+         (below_max ? value < max : value <= max);
+}
+
+std::vector<Table> tables(Config& config) {
+  return {describe(config.model),     describe(config.step),      describe(config.recipe),
+          describe(config.optimizer), describe(config.schedule),  describe(config.data),
+          describe(config.train),     describe(config.checkpoint)};
+}
+
+std::string wanted(const Field& field) {
+  return visit_value(field,
+                     Overloaded{[](bool) { return std::string("true or false"); },
+                                [](const std::string&) { return std::string("a string"); },
+                                [&](double) { return "a number" + range_text(field.range); },
+                                [&](int64_t) { return "an integer" + range_text(field.range); },
+                                [&](int) { return "an integer" + range_text(field.range); },
+                                [](const Choice& choice) {
+                                  return fmt::format("one of {}", fmt::join(choice.names, ", "));
+                                }});
+}
+
+std::string toml_text(const Field& field) {
+  return visit_value(field,
+                     Overloaded{[](bool value) { return fmt::format("{}", value); },
+                                [](const std::string& value) { return toml_string(value); },
+                                [](double value) { return toml_number(value); },
+                                [](int64_t value) { return fmt::format("{}", value); },
+                                [](int value) { return fmt::format("{}", value); },
+                                [](const Choice& choice) { return toml_string(choice.get()); }});
+}
+
+std::string toml_number(double value) {
+  // The shortest text that reads back as the same double; TOML tells floats by the point or e.
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string toml_string(const std::string& value) {
+  std::string text = "\"";
+  for (const char c : value) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      text += '\\';
+      text += c;
+    } else if (code < 0x20 || code == 0x7f) {
+      text += fmt::format("\\u{:04X}", code);
+    } else {
+      text += c;
+    }
+  }
+  return text + '"';
+}
+
+bool accepts(const Field& field) {
+  return visit_value(
+      field,
+      Overloaded{
+          [](bool) { return true; }, [](const std::string&) { return true; },
+          [&](double value) { return field.range.contains(value); },
+          [&](int64_t value) { return field.range.contains(static_cast<double>(value)); },
+          [&](int value) { return field.range.contains(value); },
+          [](const Choice& choice) { return std::ranges::count(choice.names, choice.get()) > 0; }});
+}
+
+Error refusal(const std::string& subject, const Field& field, const std::string& value) {
+  if (const Choice* choice = std::get_if<Choice>(&field.value)) {
+    const std::string close = nearest(value.substr(1, value.size() - 2), choice->names);
+    return {Exit::usage, fmt::format("{} = {} is not {}.", subject, value, wanted(field)),
+            close.empty() ? fmt::format("Write {}.", wanted(field))
+                          : fmt::format("Did you mean \"{}\"?", close)};
+  }
+  return {Exit::usage, fmt::format("{} = {} is out of range.", subject, value),
+          fmt::format("Write {}: {}.", wanted(field), field.description)};
+}
+
+}  // namespace plimsoll::config
