@@ -28,10 +28,9 @@ Executor::Executor(const step::Program& program, const step::MemoryPlan& plan,
 
 View Executor::resolve(const Operand& operand) const {
   const step::TensorType type = type_of(program_, operand);
-  const int64_t row_bytes = bytes_of(type.format, type.shape.columns);
   const int64_t offset = plan_.offsets[static_cast<size_t>(operand.tensor)].count;
-  return {arena_.data() + offset + operand.row_begin * row_bytes, type.format, type.shape.rows,
-          type.shape.columns};
+  return {arena_.data() + offset + bytes_of(type.format, operand.offset), type.format,
+          type.shape.rows, type.shape.columns};
 }
 
 void Executor::run(Phase phase) const {
@@ -40,10 +39,12 @@ void Executor::run(Phase phase) const {
   }
 }
 
-void Executor::run_micro_step() const {
+void Executor::run_micro_step(MicroStep now) const {
   for (size_t i = 0; i < launches_.size(); ++i) {
-    const Phase phase = program_.ops[i].phase;
-    if (phase == Phase::forward || phase == Phase::recompute || phase == Phase::backward) {
+    const Op& op = program_.ops[i];
+    if (op.when == step::When::first && !now.first) continue;
+    if (op.when == step::When::last && !now.last) continue;
+    if (op.phase == Phase::forward || op.phase == Phase::recompute || op.phase == Phase::backward) {
       launches_[i]();
     }
   }

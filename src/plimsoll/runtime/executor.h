@@ -9,6 +9,12 @@
 
 namespace plimsoll::runtime {
 
+// Which micro-step of its step it is: ops may run in the first or the last only (step::When).
+struct MicroStep {
+  bool first = true;
+  bool last = true;
+};
+
 class Executor {
  public:
   // Resolves every operand to its address and prepares every op. `program` must have its
@@ -24,7 +30,7 @@ class Executor {
   void run(step::Phase phase) const;
 
   // Forward, recomputation and backward ops, in program order: one micro-step.
-  void run_micro_step() const;
+  void run_micro_step(MicroStep now = {}) const;
 
   // Ops [begin, end).
   void run(int begin, int end) const;

@@ -65,16 +65,17 @@ TensorId add_head(Program& program, const ModelBuilder& builder, TrainingStep& s
   const float scale = 1.0f / static_cast<float>(config.global_batch * config.sequence_length);
 
   for (int64_t begin = 0; begin < shape.rows; begin += chunk) {
-    const int64_t rows = std::min(chunk, shape.rows - begin);
-    const Operand x{hidden, begin, rows}, z{logits, 0, rows}, dz{dlogits, 0, rows};
+    const int64_t count = std::min(chunk, shape.rows - begin);
+    const auto part = [&](TensorId id, int64_t from) { return rows(program, {id}, from, count); };
+    const Operand x = part(hidden, begin), z = part(logits, 0), dz = part(dlogits, 0);
     emit(MatMul{.product = Product::forward, .output = Format::f32}, Phase::forward, {x, {weight}},
          {z});
     emit(CrossEntropy{.scale = scale, .gradient = format}, Phase::forward,
-         {z, {step.targets, begin, rows}}, {{step.losses, begin, rows}, dz});
+         {z, part(step.targets, begin)}, {part(step.losses, begin), dz});
     emit(MatMul{.product = Product::weight_gradient, .accumulate = true}, Phase::backward,
          {dz, x, {head_gradient}}, {{head_gradient}});
     emit(MatMul{.product = Product::input_gradient, .output = format}, Phase::backward,
-         {dz, {weight}}, {{dhidden, begin, rows}});
+         {dz, {weight}}, {part(dhidden, begin)});
   }
   return dhidden;
 }
@@ -175,7 +176,7 @@ Inference build_inference(const model::ModelConfig& model, Precision precision, 
   inference.body = static_cast<int>(program.ops.size());
   for (int64_t i = 0; i < tokens; ++i) {
     append(program, {.kind = MatMul{.product = Product::forward, .output = Format::f32},
-                     .inputs = {{hidden, i, 1}, {builder.head_weight()}},
+                     .inputs = {rows(program, {hidden}, i, 1), {builder.head_weight()}},
                      .outputs = {{inference.logits}},
                      .phase = Phase::forward});
   }

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "plimsoll/step/streams.h"
+
 namespace plimsoll::step {
 
 namespace {
@@ -25,10 +27,11 @@ struct Buffer {
 
 std::vector<Lifetime> lifetimes_of(const Program& program) {
   std::vector<Lifetime> lifetimes(program.tensors.size(), {0, -1});
+  const StreamOrder order(program);
   const auto touch = [&](TensorId id, int op) {
     Lifetime& lifetime = lifetimes[static_cast<size_t>(id)];
     if (lifetime.empty()) lifetime.begin = op;
-    lifetime.end = op;
+    lifetime.end = std::max(lifetime.end, order.last_beside(op));
   };
   for (size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
@@ -216,11 +219,12 @@ Overlap find_overlap(const Program& program, const MemoryPlan& plan) {
     bool begins;
     TensorId id;
   };
+  const std::vector<Lifetime> lifetimes = lifetimes_of(program);  // not the plan's: of the ops
   std::vector<Event> events;
   for (size_t i = 0; i < program.tensors.size(); ++i) {
-    if (plan.lifetimes[i].empty() || plan.sizes[i].count == 0) continue;
-    events.push_back({plan.lifetimes[i].begin, true, static_cast<TensorId>(i)});
-    events.push_back({plan.lifetimes[i].end + 1, false, static_cast<TensorId>(i)});
+    if (lifetimes[i].empty() || plan.sizes[i].count == 0) continue;
+    events.push_back({lifetimes[i].begin, true, static_cast<TensorId>(i)});
+    events.push_back({lifetimes[i].end + 1, false, static_cast<TensorId>(i)});
   }
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     return std::tuple(a.op, a.begins) < std::tuple(b.op, b.begins);  // ends come first

@@ -1,10 +1,11 @@
 // Where every tensor of a program lives in one arena, decided before anything is allocated.
 //
 // Persistent tensors lie first, one after another, in the order of their roles. Behind them every
-// other tensor has its bytes from the first op that writes it to the last op that uses it; tensors
-// whose lifetimes do not meet share addresses. Placement: largest first at the lowest free offset,
-// best of several orders, then a local search while the result is over 1.01 x the lower bound
-// (the largest sum of live bytes). Dynamic storage allocation is NP-hard; see docs/memory.md.
+// other tensor has its bytes from the first op that writes it to the last op that may run beside
+// one that uses it (streams.h; with one stream, the last op that uses it); tensors whose lifetimes
+// do not meet share addresses. Placement: largest first at the lowest free offset, best of several
+// orders, then a local search while the result is over 1.01 x the lower bound (the largest sum of
+// live bytes). Dynamic storage allocation is NP-hard; see docs/memory.md.
 #pragma once
 
 #include <array>

@@ -36,7 +36,13 @@ enum class Phase : uint8_t {
 };
 std::string_view name(Phase phase);
 
+// Ops of one stream run in program order, those of different streams side by side unless `after`
+// orders them. All streams meet before the first op and after the last op of a run.
 enum class Stream : uint8_t { compute, communication, copy };
+constexpr int stream_count = 3;
+
+// The micro-steps of a step in which an op runs. An evaluation is a step of one micro-step.
+enum class When : uint8_t { every, first, last };
 
 struct Op {
   OpKind kind;
@@ -45,6 +51,8 @@ struct Op {
   Phase phase = Phase::forward;
   int layer = -1;  // -1: outside the layers
   Stream stream = Stream::compute;
+  When when = When::every;
+  std::vector<int> after;   // ops before this one, on other streams, that it waits for
   TensorId workspace = -1;  // scratch of this op, -1 when it needs none
 };
 

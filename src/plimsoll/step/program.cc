@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "plimsoll/step/streams.h"
+
 namespace plimsoll::step {
 
 std::string_view name(Role role) {
@@ -34,9 +36,19 @@ TensorId find_tensor(const Program& program, std::string_view name) {
 }
 
 TensorType type_of(const Program& program, const Operand& operand) {
-  TensorType type = program.tensor(operand.tensor).type;
-  if (operand.rows != Operand::all_rows) type.shape.rows = operand.rows;
-  return type;
+  return operand.type ? *operand.type : program.tensor(operand.tensor).type;
+}
+
+Operand rows(const Program& program, const Operand& of, int64_t begin, int64_t count) {
+  TensorType type = type_of(program, of);
+  check(begin >= 0 && count > 0 && begin + count <= type.shape.rows,
+        fmt::format("rows outside {}", program.tensor(of.tensor).name));
+  type.shape.rows = count;
+  return {of.tensor, of.offset + begin * type.shape.columns, type};
+}
+
+int64_t first_row(const Program& program, const Operand& operand) {
+  return operand.offset / program.tensor(operand.tensor).type.shape.columns;
 }
 
 std::vector<TensorType> types_of(const Program& program, const std::vector<Operand>& operands) {
@@ -47,6 +59,13 @@ std::vector<TensorType> types_of(const Program& program, const std::vector<Opera
 }
 
 namespace {
+
+bool overlap(const Program& program, const Operand& a, const Operand& b) {
+  const auto end = [&](const Operand& operand) {
+    return operand.offset + type_of(program, operand).shape.elements();
+  };
+  return a.tensor == b.tensor && a.offset < end(b) && b.offset < end(a);
+}
 
 void check_outputs(const Program& program, const Op& op) {
   const std::vector<TensorType> inputs = types_of(program, op.inputs);
@@ -63,6 +82,11 @@ void check_outputs(const Program& program, const Op& op) {
     const int source = inferred[i].in_place_of;
     check(source < 0 || op.inputs[static_cast<size_t>(source)] == op.outputs[i],
           fmt::format("{} writes {} in place", kind_name(op), tensor.name));
+    // Nowhere else: a kernel may read the rest of an input after it began to write.
+    for (size_t j = 0; j < op.inputs.size(); ++j) {
+      check(static_cast<int>(j) == source || !overlap(program, op.inputs[j], op.outputs[i]),
+            fmt::format("{} writes {} over its input {}", kind_name(op), tensor.name, j));
+    }
   }
 }
 
@@ -137,6 +161,53 @@ Program add_workspaces(Program program,
   return program;
 }
 
+namespace {
+
+// An op that waits, waits for ops before it; ops that may run side by side touch no element that
+// one of them writes.
+void check_streams(const Program& program) {
+  struct Use {
+    int op;
+    bool writes;
+    Operand operand;
+  };
+  const StreamOrder order(program);
+  std::vector<std::vector<Use>> uses(program.tensors.size());
+  for (size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    const int index = static_cast<int>(i);
+    for (const int other : op.after) {
+      check(other >= 0 && other < index, fmt::format("op {} waits for op {}", index, other));
+    }
+    const auto use = [&](const Operand& operand, bool writes) {
+      for (const Use& earlier : uses[static_cast<size_t>(operand.tensor)]) {
+        if (program.ops[static_cast<size_t>(earlier.op)].stream == op.stream) continue;
+        check(order.ends_before(earlier.op, index) || !(writes || earlier.writes) ||
+                  !overlap(program, earlier.operand, operand),
+              fmt::format("{} (op {}) uses {} beside op {}", kind_name(op), index,
+                          program.tensor(operand.tensor).name, earlier.op));
+      }
+      uses[static_cast<size_t>(operand.tensor)].push_back({index, writes, operand});
+    };
+    for (const Operand& operand : op.inputs) use(operand, false);
+    for (const Operand& operand : op.outputs) use(operand, true);
+  }
+}
+
+bool has_streams(const Program& program) {
+  return std::any_of(program.ops.begin(), program.ops.end(), [](const Op& op) {
+    return op.stream != Stream::compute || !op.after.empty();
+  });
+}
+
+}  // namespace
+
+void check_without_waits(const Program& program, std::string_view pass) {
+  for (const Op& op : program.ops) {
+    check(op.after.empty(), fmt::format("{} runs before ops wait for others", pass));
+  }
+}
+
 void validate(const Program& program) {
   std::unordered_set<std::string_view> names;
   std::vector<bool> written(program.tensors.size());
@@ -148,11 +219,14 @@ void validate(const Program& program) {
   for (const Op& op : program.ops) {
     for (const auto* operands : {&op.inputs, &op.outputs}) {
       for (const Operand& operand : *operands) {
+        if (!operand.type) continue;
         const Tensor& tensor = program.tensor(operand.tensor);
-        check(operand.rows == Operand::all_rows ||
-                  (operand.row_begin >= 0 &&
-                   operand.row_begin + operand.rows <= tensor.type.shape.rows),
-              fmt::format("{} addresses rows outside {}", kind_name(op), tensor.name));
+        check(operand.type->format == tensor.type.format && operand.offset >= 0 &&
+                  operand.offset + operand.type->shape.elements() <= tensor.type.shape.elements(),
+              fmt::format("{} addresses elements outside {}", kind_name(op), tensor.name));
+        check(bytes_of(tensor.type.format, operand.offset) * 8 ==
+                  bytes_of(tensor.type.format, 8 * operand.offset),
+              fmt::format("{} begins within a byte of {}", kind_name(op), tensor.name));
       }
     }
     for (const Operand& input : op.inputs) {
@@ -163,6 +237,7 @@ void validate(const Program& program) {
     check_outputs(program, op);
     for (const Operand& output : op.outputs) written[static_cast<size_t>(output.tensor)] = true;
   }
+  if (has_streams(program)) check_streams(program);
 }
 
 namespace {
@@ -173,8 +248,11 @@ std::string to_text(const Program& program, const std::vector<Operand>& operands
     const Tensor& tensor = program.tensor(operand.tensor);
     const TensorType type = type_of(program, operand);
     text += fmt::format("{}{}", text.empty() ? "" : ", ", tensor.name);
-    if (operand.rows != Operand::all_rows) {
-      text += fmt::format("[{}:{}]", operand.row_begin, operand.row_begin + operand.rows);
+    if (operand.type && type.shape.columns == tensor.type.shape.columns) {
+      const int64_t begin = first_row(program, operand);
+      text += fmt::format("[{}:{}]", begin, begin + type.shape.rows);
+    } else if (operand.type) {
+      text += fmt::format("[{}+]", operand.offset);
     }
     text += fmt::format(" ({}, {}) {}", type.shape.rows, type.shape.columns, name(type.format));
   }

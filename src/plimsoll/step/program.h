@@ -29,9 +29,15 @@ TensorId add_tensor(Program&, Tensor);
 // The tensor called `name`; -1 when there is none.
 TensorId find_tensor(const Program&, std::string_view name);
 
-// Type of what the operand covers: the tensor's, with the rows of the range.
+// Type of what the operand covers: its own, or the tensor's when it is the whole tensor.
 TensorType type_of(const Program&, const Operand&);
 std::vector<TensorType> types_of(const Program&, const std::vector<Operand>&);
+
+// The rows [begin, begin + count) of what `of` covers.
+Operand rows(const Program&, const Operand& of, int64_t begin, int64_t count);
+
+// The row of its tensor at which the operand begins.
+int64_t first_row(const Program&, const Operand&);
 
 // Appends an op after checking that its outputs have the inferred types.
 void append(Program&, Op op);
@@ -52,9 +58,13 @@ void mark_saved(Program&);
 Program add_workspaces(Program,
                        const std::function<Bytes(const Program&, const Op&)>& bytes_needed);
 
-// Raises Exit::bug when an op reads what nothing wrote, has outputs of the wrong type, or addresses
-// rows outside a tensor.
+// Raises Exit::bug when an op reads what nothing wrote, has outputs of the wrong type, addresses
+// elements outside a tensor, or uses a tensor that an op of another stream may still be writing.
 void validate(const Program&);
+
+// Raises Exit::bug when an op waits for another: a pass that moves ops would lose which. Ops on
+// other streams are added by the last passes.
+void check_without_waits(const Program&, std::string_view pass);
 
 // One line an op: phase, layer, kind, outputs <- inputs, with types. For people and for tests.
 std::string listing(const Program&);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,12 +57,13 @@ inline Bytes bytes(const Tensor& tensor) { return bytes(tensor.type); }
 
 using TensorId = int32_t;
 
-// A tensor, or a range of its rows, as an op reads or writes it.
+// What an op reads or writes: a tensor as it is, or a piece of it: a matrix of `type` whose
+// elements lie one after another from element `offset` on. Rows of an activation are a piece
+// (`rows` in program.h), and so is a parameter inside a flat unit of many.
 struct Operand {
-  static constexpr int64_t all_rows = -1;
   TensorId tensor = -1;
-  int64_t row_begin = 0;
-  int64_t rows = all_rows;
+  int64_t offset = 0;              // in elements of the tensor's format
+  std::optional<TensorType> type;  // empty: the whole tensor
   bool operator==(const Operand&) const = default;
 };
 

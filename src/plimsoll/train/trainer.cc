@@ -57,7 +57,7 @@ StepResult Trainer::step() {
     if (QuantizerControl* quantizers = control()) {
       quantizers->micro_step = static_cast<uint32_t>(i);
     }
-    executor_.run_micro_step();
+    executor_.run_micro_step({.first = i == 0, .last = i + 1 == micro_steps});
     result.loss += sum_of_losses();
   }
   result.loss /= static_cast<double>(config.step.global_batch * config.step.sequence_length);

@@ -57,6 +57,11 @@ Ffn ffn_around(const Program& program, size_t function) {
   return ffn;
 }
 
+// Rows of the activations.
+struct Chunk {
+  int64_t begin = 0, rows = 0;
+};
+
 class Chunking {
  public:
   Chunking(Program program, int64_t tokens) : source_(std::move(program)), tokens_(tokens) {
@@ -64,6 +69,7 @@ class Chunking {
   }
 
   Program run() {
+    check_without_waits(source_, "chunk_ffn");
     std::map<size_t, Ffn> at_end;  // emitted in place of the last op of its forward or backward
     std::set<size_t> replaced;
     for (size_t i = 0; i < source_.ops.size(); ++i) {
@@ -93,7 +99,7 @@ class Chunking {
     const int64_t rows = source_.tensor(any).type.shape.rows;
     for (int64_t begin = 0, end = 0; begin < rows; begin = end) {
       end = rows - begin < tokens_ + tokens_ / 8 ? rows : begin + tokens_;
-      const Operand chunk = {-1, begin, end - begin};
+      const Chunk chunk = {begin, end - begin};
       std::unordered_map<TensorId, TensorId> inner;
       for (const size_t i : ffn.forward) {
         if (phase == Phase::forward) emit(i, Phase::forward, chunk, ffn, inner);
@@ -108,7 +114,7 @@ class Chunking {
 
   // Op `index` on one chunk: its inner tensors are those of the chunk, its other activations the
   // chunk's rows. Weights, biases and their gradients are persistent.
-  void emit(size_t index, Phase phase, const Operand& chunk, const Ffn& ffn,
+  void emit(size_t index, Phase phase, const Chunk& chunk, const Ffn& ffn,
             std::unordered_map<TensorId, TensorId>& inner) {
     Op op = source_.ops[index];
     op.phase = phase;
@@ -116,8 +122,7 @@ class Chunking {
       if (ffn.inner.contains(operand.tensor)) {
         operand.tensor = chunk_of(operand.tensor, chunk, phase, inner);
       } else if (!source_.tensor(operand.tensor).persistent) {
-        operand.row_begin = chunk.row_begin;
-        operand.rows = chunk.rows;
+        operand = rows(source_, operand, chunk.begin, chunk.rows);
       }
     };
     std::for_each(op.inputs.begin(), op.inputs.end(), take);
@@ -125,12 +130,12 @@ class Chunking {
     append(result_, std::move(op));
   }
 
-  TensorId chunk_of(TensorId id, const Operand& chunk, Phase phase,
+  TensorId chunk_of(TensorId id, const Chunk& chunk, Phase phase,
                     std::unordered_map<TensorId, TensorId>& inner) {
     const auto [entry, inserted] = inner.try_emplace(id, -1);
     if (inserted) {
       Tensor tensor = source_.tensor(id);
-      tensor.name += fmt::format(".chunk{}{}", chunk.row_begin / tokens_,
+      tensor.name += fmt::format(".chunk{}{}", chunk.begin / tokens_,
                                  phase == Phase::recompute ? ".recomputed" : "");
       tensor.type.shape.rows = chunk.rows;
       tensor.role = Role::activation;

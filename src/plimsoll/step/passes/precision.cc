@@ -24,9 +24,9 @@ bool matches_pattern(std::string_view pattern, std::string_view text) {
 
 using Operands = std::vector<Operand>;  // codes, scales?, tensor scale?
 
-// What a MatMul reads as x: a tensor or some of its rows.
+// What a MatMul reads as x: a tensor or some of its rows, by the first element.
 using Place = std::pair<TensorId, int64_t>;
-Place place(const Operand& operand) { return {operand.tensor, operand.row_begin}; }
+Place place(const Operand& operand) { return {operand.tensor, operand.offset}; }
 
 const char* suffix(OperandClass operand) {
   switch (operand) {
@@ -53,6 +53,7 @@ class PrecisionPass {
       if (matches(recipe.bf16_layers, step_.program.tensor(weight).name)) continue;
       weights_.insert(weight);
     }
+    check_without_waits(step_.program, "apply_recipe");
     find_savers();
   }
 
@@ -206,11 +207,11 @@ class PrecisionPass {
     const int64_t number = numbers_.at({weight, operand});
     kind.loss_scaled = recipe_.name == Recipe::fp16 && is_gradient;
     kind.tensor = static_cast<uint32_t>(number);
-    kind.layer = static_cast<uint32_t>(layer) + 0x9E3779B9u * static_cast<uint32_t>(x.row_begin);
+    const int64_t row = first_row(program(), x);
+    kind.layer = static_cast<uint32_t>(layer) + 0x9E3779B9u * static_cast<uint32_t>(row);
     const Shape shape = type_of(program(), x).shape;
-    const std::string name =
-        fmt::format("{}{}.q{}", program().tensor(x.tensor).name,
-                    x.row_begin > 0 ? fmt::format("[{}]", x.row_begin) : "", serial_++);
+    const std::string name = fmt::format("{}{}.q{}", program().tensor(x.tensor).name,
+                                         row > 0 ? fmt::format("[{}]", row) : "", serial_++);
     Copies copies = given;
     if (rows && copies.rows.empty()) {
       copies.rows = add_quantized(name + ".rows", kind.rows, shape, layer, false);
@@ -219,7 +220,7 @@ class PrecisionPass {
       copies.columns =
           add_quantized(name + ".columns", kind.columns, {shape.columns, shape.rows}, layer, false);
     }
-    const Operand statistics = {step_.quantizers.statistics, number, 1};
+    const Operand statistics = step::rows(program(), {step_.quantizers.statistics}, number, 1);
     Op op = {.kind = kind,
              .inputs = {x, {step_.quantizers.control}, statistics},
              .phase = phase,

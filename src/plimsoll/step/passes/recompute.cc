@@ -24,6 +24,7 @@ class Recomputation {
   Recomputation(Program program, const TensorSet& dropped)
       : source_(std::move(program)), dropped_(dropped), writers_(forward_writers(source_)) {
     result_.tensors = source_.tensors;
+    check_without_waits(source_, "recompute");
   }
 
   Program run() {
@@ -50,28 +51,49 @@ class Recomputation {
   // time it is asked for.
   TensorId recomputed(TensorId id) {
     if (available(id)) return id;
-    if (const auto found = copies_.find(id); found != copies_.end()) return found->second;
-    const auto& writers = writers_[static_cast<size_t>(id)];
-    check(!writers.empty(),
-          fmt::format("{} has no forward op to run again", source_.tensor(id).name));
-    for (const size_t writer : writers) emit_again(writer, id);
+    run_writers_before(id, source_.ops.size());
     return copies_.at(id);
   }
 
-  void emit_again(size_t index, TensorId wanted) {
+  // Runs again those ops before `end` that write `id` and have not run again yet: a tensor may be
+  // made by one op and changed in place by the next, and the first may have run for another of its
+  // outputs.
+  void run_writers_before(TensorId id, size_t end) {
+    const auto& writers = writers_[static_cast<size_t>(id)];
+    check(!writers.empty(),
+          fmt::format("{} has no forward op to run again", source_.tensor(id).name));
+    size_t& done = writers_done_[id];
+    while (done < writers.size() && writers[done] < end) emit_again(writers[done]);
+  }
+
+  void emit_again(size_t index) {
     Op op = without_kept_sum(source_.ops[index]);
     op.phase = Phase::recompute;
-    for (Operand& input : op.inputs) {
-      // In place: the op's earlier writers have just run.
-      if (input.tensor == wanted) {
-        input.tensor = copies_.at(wanted);
+    const auto writes = [&](TensorId id) {
+      return std::any_of(op.outputs.begin(), op.outputs.end(),
+                         [&](const Operand& output) { return output.tensor == id; });
+    };
+    std::vector<TensorId> inputs;
+    for (const Operand& input : op.inputs) {
+      if (writes(input.tensor) && !available(input.tensor)) {  // in place
+        run_writers_before(input.tensor, index);
+        inputs.push_back(copies_.at(input.tensor));
       } else {
-        input.tensor = recomputed(input.tensor);
+        inputs.push_back(recomputed(input.tensor));
       }
     }
+    for (size_t i = 0; i < inputs.size(); ++i) op.inputs[i].tensor = inputs[i];
     for (Operand& output : op.outputs) {
+      const TensorId id = output.tensor;
       // What persists is written in place again: counters and states of quantisers.
-      if (!source_.tensor(output.tensor).persistent) output.tensor = copy_of(output.tensor);
+      if (source_.tensor(id).persistent) continue;
+      output.tensor = copy_of(id);
+      if (available(id)) continue;
+      const auto& writers = writers_[static_cast<size_t>(id)];
+      size_t& done = writers_done_[id];
+      check(done < writers.size() && writers[done] == index,
+            fmt::format("{} is recomputed by op {} out of turn", source_.tensor(id).name, index));
+      ++done;
     }
     append(result_, std::move(op));
   }
@@ -114,6 +136,7 @@ class Recomputation {
   const std::vector<std::vector<size_t>> writers_;
   Program result_;
   std::unordered_map<TensorId, TensorId> copies_;
+  std::unordered_map<TensorId, size_t> writers_done_;  // of the copy, in the order of writers_
   std::unordered_map<TensorId, TensorId> unread_;
   int unread_count_ = 1;
 };
