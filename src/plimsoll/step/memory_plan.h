@@ -3,25 +3,16 @@
 // Persistent tensors lie first, one after another, in the order of their roles. Behind them every
 // other tensor has its bytes from the first op that writes it to the last op that may run beside
 // one that uses it (streams.h; with one stream, the last op that uses it); tensors whose lifetimes
-// do not meet share addresses. Placement: largest first at the lowest free offset, best of several
-// orders, then a local search while the result is over 1.01 x the lower bound (the largest sum of
-// live bytes). Dynamic storage allocation is NP-hard; see docs/memory.md.
+// do not meet share addresses (placement.h, docs/memory.md).
 #pragma once
 
 #include <array>
 #include <vector>
 
+#include "plimsoll/step/placement.h"
 #include "plimsoll/step/program.h"
 
 namespace plimsoll::step {
-
-// Lifetime of a tensor as op indices, both included; begin > end when no op uses it.
-struct Lifetime {
-  int begin = 0;
-  int end = -1;
-  bool empty() const { return begin > end; }
-  bool overlaps(const Lifetime& other) const { return begin <= other.end && other.begin <= end; }
-};
 
 struct MemoryPlan {
   int64_t alignment = 256;
