@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -106,6 +108,11 @@ TEST_F(Files, ReadersSeeTheSameBytesAtEverySize) {
     write_file_atomically(folder / "data", text);
     EXPECT_TRUE(read_file(folder / "data") == text) << size << " bytes";
 
+    std::string piece(size / 2, '?');
+    InputFile(folder / "data")
+        .read(static_cast<int64_t>(size - piece.size()), std::as_writable_bytes(std::span(piece)));
+    EXPECT_TRUE(text.ends_with(piece)) << size;
+
     const MappedFile mapped(folder / "data");
     EXPECT_TRUE(std::ranges::equal(mapped.bytes(), std::as_bytes(std::span(text)))) << size;
 
@@ -118,19 +125,87 @@ TEST_F(Files, ReadersSeeTheSameBytesAtEverySize) {
   }
 }
 
-TEST_F(Files, ReadingWhatIsNotThereOrIsAFolderIsADataError) {
-  const auto error_of = [](auto&& read) {
-    try {
-      read();
-    } catch (const FileError& error) {
-      return error.error_number();
-    }
-    return 0;
-  };
-  EXPECT_EQ(error_of([&] { read_file(folder / "none"); }), ENOENT);
-  EXPECT_EQ(error_of([&] { MappedFile mapped(folder / "none"); }), ENOENT);
-  EXPECT_EQ(error_of([&] { read_file(folder); }), EISDIR);
-  EXPECT_EQ(error_of([&] { MappedFile mapped(folder); }), EISDIR);
+// What `action` raises: errno and sentence; "" when nothing.
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const FileError& error) {
+    EXPECT_EQ(error.code(), Exit::data);
+    EXPECT_FALSE(error.advice().empty()) << error.what();
+    return fmt::format("{}: {}", error.error_number(), error.what());
+  }
+  return "";
+}
+
+TEST_F(Files, OnlyRegularFilesAreReadAndNothingElseIsWaitedFor) {
+  mkfifo((folder / "pipe").c_str(), 0600);
+  fs::create_symlink("pipe", folder / "link");
+  fs::create_symlink("/dev/zero", folder / "endless");
+  fs::create_symlink("circle", folder / "circle");
+  const std::map<std::string, std::string> reasons = {
+      {"none", "2: Cannot read PATH: No such file or directory."},
+      {"", "21: Cannot read PATH: Is a directory."},
+      {"pipe", "0: Cannot read PATH: it is a pipe, not a regular file."},
+      {"link", "0: Cannot read PATH: it is a pipe, not a regular file."},
+      {"endless", "0: Cannot read PATH: it is a device, not a regular file."},
+      {"circle", "40: Cannot read PATH: Too many levels of symbolic links."}};
+  for (const auto& [name, reason] : reasons) {
+    const fs::path path = folder / name;
+    std::string expected = reason;
+    expected.replace(expected.find("PATH"), 4, path.string());
+    EXPECT_EQ(error_of([&] { read_file(path); }), expected);
+    EXPECT_EQ(error_of([&] { MappedFile mapped(path); }), expected);
+    EXPECT_EQ(error_of([&] { InputFile file(path); }), expected);
+    EXPECT_EQ(error_of([&] { read_in_chunks(path, [](auto) {}); }), expected);
+  }
+  EXPECT_EQ(error_of([&] { open_file(folder / "pipe", O_WRONLY | O_APPEND); }),
+            fmt::format("0: Cannot write {}: it is a pipe, not a regular file.",
+                        (folder / "pipe").string()));
+}
+
+TEST_F(Files, NamesTheNearestFileWhenOneIsMissing) {
+  write_file_atomically(folder / "train.txt", std::string_view("x"));
+  try {
+    read_file(folder / "trian.txt");
+    FAIL() << "no error";
+  } catch (const FileError& error) {
+    EXPECT_EQ(error.advice(), fmt::format("Did you mean {}?", (folder / "train.txt").string()));
+  }
+}
+
+TEST_F(Files, SaysWhenNoMoreFilesMayBeOpened) {
+  write_file_atomically(folder / "a", std::string_view("x"));
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::string advice;
+  try {
+    InputFile file(folder / "a");
+  } catch (const FileError& error) {
+    advice = error.advice();
+  }
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_NE(advice.find("ulimit -n"), std::string::npos) << advice;
+}
+
+TEST_F(Files, AtomicWriteFollowsLinksAndNeverReplacesWhatIsNoFile) {
+  fs::create_directories(folder / "there");
+  fs::create_symlink("there/real", folder / "link");  // to a file that is still to be made
+  fs::create_symlink("link", folder / "chain");
+  for (const std::string text : {"first", "second"}) {
+    write_file_atomically(folder / "chain", text);
+    EXPECT_EQ(read_file(folder / "there" / "real"), text);
+    EXPECT_TRUE(fs::is_symlink(folder / "chain") && fs::is_symlink(folder / "link"));
+  }
+  mkfifo((folder / "pipe").c_str(), 0600);
+  fs::create_symlink("pipe", folder / "to_pipe");
+  for (const std::string name : {"pipe", "to_pipe"}) {
+    EXPECT_EQ(error_of([&] { write_file_atomically(folder / name, std::string_view("x")); }),
+              fmt::format("0: Cannot write {}: it is a pipe, not a regular file.",
+                          (folder / name).string()));
+  }
+  EXPECT_TRUE(fs::is_fifo(folder / "pipe"));
 }
 
 TEST_F(Files, MovedMappingStaysReadable) {
@@ -154,6 +229,14 @@ TEST_F(Files, MakesAndRemovesFolders) {
   remove_tree(folder / "a");
   EXPECT_TRUE(names_in(folder).empty());
   EXPECT_TRUE(names_in(folder / "a").empty());
+}
+
+TEST_F(Files, FoldersThatCannotAllBeMadeLeaveNone) {
+  fs::path deep = folder / "a";
+  for (int i = 0; i < 3000; ++i) deep /= "n";
+  EXPECT_THROW(make_directories(deep), FileError);
+  EXPECT_THROW(make_directories(folder / "b" / "c" / std::string(300, 'x') / "d"), FileError);
+  EXPECT_TRUE(names_in(folder).empty());
 }
 
 TEST_F(Files, TellsTheSpaceOfADiskForAPathThatDoesNotExistYet) {

@@ -76,7 +76,7 @@ class BadData(CommandTest):
         self.assertFalse((self.folder / "runs").exists())
 
     def test_missing_file(self):
-        self.expect(None, "no such file")
+        self.expect(None, "No such file")
 
     def test_empty_file(self):
         self.expect(b"", "empty")

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "plimsoll/data/token_writer.h"
 #include "plimsoll/data/tokenizer.h"
 #include "tests/data/files.h"
 
@@ -116,6 +115,67 @@ TEST(Dataset, ChecksTheIdsOfBothFiles) {
   EXPECT_THAT(error(bad, good), HasSubstr("bad.bin: token 3 (byte 6) has id 9"));
 }
 
+TEST(Dataset, FindsABadIdOfALargeFileWhenItIsRead) {
+  const Folder folder;
+  // 80 MiB of ids, a hole in the file: neither end is wrong.
+  const auto path = folder.write("large.bin", bytes_of(std::vector<uint16_t>{1, 2, 3, 4}));
+  const int64_t tokens = int64_t{40} << 20;
+  std::filesystem::resize_file(path, static_cast<uintmax_t>(2 * tokens));
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(2 * (tokens / 2 + 5));
+    file.write("\x09", 1);
+  }
+  const Dataset dataset = open_dataset({.train = path, .sequence_length = 4, .vocabulary = 9});
+  std::vector<int32_t> ids(4), targets(4);
+  dataset.train.read_window(0, ids, targets);
+  EXPECT_EQ(targets, (std::vector<int32_t>{2, 3, 4, 0}));
+  const int64_t window = tokens / 8;  // its second token
+  const auto error = [&](int64_t w) {
+    return error_of([&] { dataset.train.read_window(w, ids, targets); });
+  };
+  EXPECT_EQ(error(window), "no error");
+  EXPECT_THAT(error(window + 1),
+              AllOf(StartsWith("3: "),
+                    HasSubstr(fmt::format("large.bin: token {} (byte {}) has id 9, outside the "
+                                          "vocabulary of 9.",
+                                          tokens / 2 + 5, tokens + 10))));
+}
+
+TEST(Dataset, DoesNotGuessTheWidthOfRawIdsOfALargeVocabulary) {
+  const Folder folder;
+  const auto path = folder.write("a.bin", bytes_of(std::vector<uint16_t>(300, 5)));
+  const auto error = [&](const std::string& format, int64_t vocabulary) {
+    return error_of([&] {
+      open_dataset(
+          {.train = path, .format = format, .sequence_length = 1, .vocabulary = vocabulary});
+    });
+  };
+  EXPECT_THAT(error("auto", 65537), AllOf(StartsWith("2: "), HasSubstr("of 2 or of 4 bytes"),
+                                          HasSubstr("data.format = \"nanogpt\"")));
+  EXPECT_EQ(error("auto", 65536), "no error");
+  EXPECT_EQ(error("nanogpt", 65537), "no error");
+}
+
+TEST(Dataset, CountsTheMemoryOfDecompressedFiles) {
+  const Folder folder;
+  const auto train = folder.write_gzip("a.gz", std::string(1000, 'x'));
+  const auto validation = folder.write_gzip("b.gz", std::string(500, 'x'));
+  const auto open = [&](const std::filesystem::path& second, int64_t most) {
+    return open_dataset({.train = train,
+                         .validation = second,
+                         .validation_fraction = 0.5,
+                         .sequence_length = 8,
+                         .most = {most}})
+        .resident()
+        .count;
+  };
+  EXPECT_EQ(open({}, 1000), 1000);
+  EXPECT_EQ(open(validation, 1500), 1500);
+  EXPECT_THAT(error_of([&] { open(validation, 1499); }),
+              AllOf(StartsWith("4: "), HasSubstr("b.gz")));
+}
+
 TEST(Dataset, NeedsAVocabularyWhenTheFileDoesNotSayOne) {
   const Folder folder;
   const auto path = folder.write("a.bin", bytes_of(std::vector<uint16_t>{1, 2, 3, 4}));
@@ -126,7 +186,8 @@ TEST(Dataset, NeedsAVocabularyWhenTheFileDoesNotSayOne) {
 
 TEST(Dataset, RejectsFilesOfDifferentTokenizers) {
   const Folder folder;
-  write_tokens(folder / "b.tokens", open_tokens(folder.write("b.txt", "abcdef")), 1000);
+  folder.write("b.txt", "abcdef");
+  folder.write("b.tokens", plimsoll_file({1, 2, 3, 4, 5, 6}, 1000));
   EXPECT_THAT(
       error_of([&] {
         open_dataset(

@@ -59,6 +59,14 @@ inline std::string llmc_header(int32_t magic, int32_t version, int32_t count) {
   return bytes_of(header);
 }
 
+// A plimsoll token file, as a tool would write it: ids of 16 bits where the vocabulary allows.
+inline std::string plimsoll_file(const std::vector<int32_t>& ids, int64_t vocabulary) {
+  const bool narrow = vocabulary <= int64_t{1} << 16;
+  return "PLIMTOK\n" + bytes_of(std::vector<uint32_t>{1, narrow ? 16u : 32u}) +
+         bytes_of(std::vector<int64_t>{static_cast<int64_t>(ids.size()), vocabulary}) +
+         (narrow ? bytes_of(std::vector<uint16_t>(ids.begin(), ids.end())) : bytes_of(ids));
+}
+
 inline std::string slurp(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};

@@ -6,7 +6,6 @@
 
 #include <numeric>
 
-#include "plimsoll/data/token_writer.h"
 #include "plimsoll/data/tokenizer.h"
 #include "tests/data/files.h"
 
@@ -19,13 +18,6 @@ std::vector<int32_t> all_tokens(const TokenSource& source) {
   std::vector<int32_t> tokens(static_cast<size_t>(source.size()));
   source.read(0, tokens);
   return tokens;
-}
-
-void write_ids(const std::filesystem::path& path, const std::vector<int32_t>& ids,
-               int64_t vocabulary) {
-  TokenWriter writer(path, vocabulary);
-  writer.append(ids);
-  writer.finish();
 }
 
 TEST(TokenSource, ReadsTextAsBytes) {
@@ -88,15 +80,14 @@ TEST(TokenSource, TheNamedFormatOverrulesTheDetectedOne) {
   EXPECT_EQ(open_tokens(path, "nanogpt").size(), 2);
 }
 
-RC_GTEST_PROP(TokenSource, RoundTripsPlimsollFiles, ()) {
+RC_GTEST_PROP(TokenSource, ReadsPlimsollFilesOfBothWidths, ()) {
   const Folder folder;
   const int64_t vocabulary = *rc::gen::element<int64_t>(1, 264, 65536, 65537, int64_t{1} << 31);
   const auto largest = static_cast<int32_t>(vocabulary - 1);
   auto ids = *rc::gen::nonEmpty(rc::gen::container<std::vector<int32_t>>(rc::gen::map<uint32_t>(
       [=](uint32_t x) { return static_cast<int32_t>(x % static_cast<uint64_t>(vocabulary)); })));
   ids.push_back(largest);
-  write_ids(folder / "a.tokens", ids, vocabulary);
-  const TokenSource source = open_tokens(folder / "a.tokens");
+  const TokenSource source = open_tokens(folder.write("a.tokens", plimsoll_file(ids, vocabulary)));
   RC_ASSERT(source.format() == TokenFormat::plimsoll);
   RC_ASSERT(source.vocabulary() == vocabulary);
   RC_ASSERT(source.bytes_per_token() == (vocabulary <= 65536 ? 2 : 4));
@@ -122,42 +113,6 @@ TEST(TokenSource, LivesAsLongAsItsLastCopy) {
     copy = source;
   }
   EXPECT_EQ(all_tokens(copy), encode("abc"));
-}
-
-TEST(TokenWriter, CopiesASourceTokenForToken) {
-  const Folder folder;
-  std::string text(150000, '?');
-  std::iota(text.begin(), text.end(), '\0');
-  write_tokens(folder / "a.tokens", open_tokens(folder.write_gzip("a.gz", text), "text"),
-               kByteVocabulary);
-  const TokenSource copy = open_tokens(folder / "a.tokens");
-  EXPECT_EQ(all_tokens(copy), encode(text));
-  EXPECT_EQ(copy.vocabulary(), kByteVocabulary);
-}
-
-TEST(TokenWriter, LeavesTheFormerFileUntilItFinishes) {
-  const Folder folder;
-  const auto path = folder / "a.tokens";
-  write_ids(path, {1, 2, 3}, 10);
-  {
-    TokenWriter writer(path, 10);
-    writer.append(std::vector<int32_t>{4});
-  }
-  EXPECT_EQ(all_tokens(open_tokens(path)), (std::vector<int32_t>{1, 2, 3}));
-  const auto entries = std::filesystem::directory_iterator(path.parent_path());
-  EXPECT_EQ(std::distance(begin(entries), end(entries)), 1) << "a temporary file was left";
-}
-
-TEST(TokenWriter, NamesAnIdOutsideItsVocabularyAndAFolderThatIsMissing) {
-  const Folder folder;
-  TokenWriter writer(folder / "a.tokens", 10);
-  writer.append(std::vector<int32_t>{1, 2});
-  EXPECT_THAT(error_of([&] {
-                writer.append(std::vector<int32_t>{3, 10});
-              }),
-              HasSubstr("a.tokens: token 3 has id 10, outside the vocabulary of 10."));
-  EXPECT_THAT(error_of([&] { TokenWriter(folder / "none/a.tokens", 10); }),
-              HasSubstr("cannot be created (No such file or directory)"));
 }
 
 TEST(CheckVocabulary, NamesTheFirstIdOutsideItsTokenAndItsByte) {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <system_error>
@@ -19,7 +20,29 @@ namespace {
 
 constexpr std::string_view temporary_suffix = ".partial";
 
-std::string advice_for(int error_number) {
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+std::string advice_for_missing(const fs::path& path) {
+  const fs::path folder = folder_of(path);
+  std::error_code error;
+  std::vector<std::string> names;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  if (error) {
+    return fmt::format("The folder {} cannot be read ({}); correct the path.", folder.string(),
+                       error.message());
+  }
+  std::ranges::sort(names);
+  const std::string similar = nearest(path.filename().string(), names);
+  if (similar.empty()) return "Correct the path; a relative one starts at the current directory.";
+  return fmt::format("Did you mean {}?", (path.parent_path() / similar).string());
+}
+
+std::string advice_for(std::string_view action, const fs::path& path, int error_number) {
   switch (error_number) {
     case ENOSPC:
     case EDQUOT:
@@ -36,7 +59,11 @@ std::string advice_for(int error_number) {
       return "The disk reports a fault: look into the kernel's log (`dmesg`) and use another disk.";
     case ENOENT:
     case ENOTDIR:
-      return "Check the path.";
+      return action == "read" ? advice_for_missing(path) : "Check the path.";
+    case ELOOP:
+      return "Its symbolic links lead in a circle, or one to the next too often: correct them.";
+    case ENAMETOOLONG:
+      return "Choose a shorter path.";
     case EEXIST:
       return "Remove it, or choose another path.";
     case EISDIR:
@@ -44,28 +71,55 @@ std::string advice_for(int error_number) {
     case EMFILE:
     case ENFILE:
       return "Raise the number of files a process may open (`ulimit -n`).";
+    case ENOMEM:
+      return "Raise the limit on address space (`ulimit -v`), or free some memory.";
     default:
       return {};
   }
 }
 
-fs::path folder_of(const fs::path& path) {
-  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+// What stands in the place of a regular file; empty when one does.
+std::string kind_of(mode_t mode) {
+  if (S_ISREG(mode)) return {};
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+[[noreturn]] void refuse(std::string_view action, const fs::path& path, const std::string& kind) {
+  if (kind == "a folder") throw FileError(action, path, EISDIR);
+  throw FileError(action, path, fmt::format("it is {}, not a regular file", kind),
+                  action == "read" ? "Save what it gives to a file, and name that."
+                                   : "Remove it, or name another file.");
+}
+
+// Where the symbolic links that `path` may be lead to, which need not exist.
+fs::path followed(fs::path path) {
+  const fs::path asked = path;
+  std::error_code error;
+  for (int hops = 0; fs::is_symlink(path, error); ++hops) {
+    if (hops == 40) throw FileError("write", asked, ELOOP);
+    path = path.parent_path() / fs::read_symlink(path, error);
+    if (error) throw FileError("write", asked, error.value());
+  }
+  return path;
+}
+
+// Where a new file may be put: nothing or a regular file is there.
+fs::path replaceable(const fs::path& path) {
+  fs::path target = followed(path);
+  struct stat status;
+  if (::stat(target.c_str(), &status) == 0) {
+    if (const std::string kind = kind_of(status.st_mode); !kind.empty())
+      refuse("write", path, kind);
+  }
+  return target;
 }
 
 void sync(const FileDescriptor& file, const fs::path& path) {
   while (::fsync(file.get()) != 0) {
     if (errno != EINTR) throw FileError("write", path, errno);
-  }
-}
-
-void write_all(const FileDescriptor& file, std::span<const std::byte> bytes, const fs::path& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw FileError("write", path, errno);
-    if (written == 0) throw FileError("write", path, ENOSPC);
-    bytes = bytes.subspan(static_cast<size_t>(written));
   }
 }
 
@@ -106,9 +160,17 @@ std::string error_text(int error_number) {
 FileError::FileError(std::string_view action, const fs::path& path, int error_number)
     : Error(Exit::data,
             fmt::format("Cannot {} {}: {}.", action, path.string(), error_text(error_number)),
-            advice_for(error_number)),
+            advice_for(action, path, error_number)),
       path_(path),
+      reason_(error_text(error_number)),
       error_number_(error_number) {}
+
+FileError::FileError(std::string_view action, const fs::path& path, std::string reason,
+                     std::string advice)
+    : Error(Exit::data, fmt::format("Cannot {} {}: {}.", action, path.string(), reason),
+            std::move(advice)),
+      path_(path),
+      reason_(std::move(reason)) {}
 
 FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
   if (this != &other) {
@@ -125,11 +187,35 @@ FileDescriptor::~FileDescriptor() {
 int FileDescriptor::release() { return std::exchange(descriptor_, -1); }
 
 FileDescriptor open_file(const fs::path& path, int flags) {
+  const std::string_view action = (flags & O_ACCMODE) == O_RDONLY ? "read" : "write";
+  struct stat status;
+  // O_NONBLOCK: a pipe would wait for its other end; on regular files it changes nothing.
+  flags |= O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   for (;;) {
-    FileDescriptor file(::open(path.c_str(), flags | O_CLOEXEC, 0666));
-    if (file.get() >= 0) return file;
-    if (errno == EINTR) continue;
-    throw FileError((flags & O_ACCMODE) == O_RDONLY ? "read" : "write", path, errno);
+    FileDescriptor file(::open(path.c_str(), flags, 0666));
+    if (file.get() < 0) {
+      const int error_number = errno;
+      if (error_number == EINTR) continue;
+      // What opening a pipe without a reader, or a socket, is answered with.
+      if (error_number == ENXIO && ::stat(path.c_str(), &status) == 0) {
+        refuse(action, path, kind_of(status.st_mode));
+      }
+      throw FileError(action, path, error_number);
+    }
+    if (::fstat(file.get(), &status) != 0) throw FileError(action, path, errno);
+    const std::string kind = kind_of(status.st_mode);
+    if (!kind.empty() && !(flags & O_DIRECTORY)) refuse(action, path, kind);
+    return file;
+  }
+}
+
+void write_all(const FileDescriptor& file, std::span<const std::byte> bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw FileError("write", path, errno);
+    if (written == 0) throw FileError("write", path, ENOSPC);
+    bytes = bytes.subspan(static_cast<size_t>(written));
   }
 }
 
@@ -144,7 +230,7 @@ void OutputFile::close_durably() {
   if (::close(file_.release()) != 0 && errno != EINTR) throw FileError("write", path_, errno);
 }
 
-AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)), output_(open_temporary(path_)) {}
+AtomicFile::AtomicFile(fs::path path) : path_(replaceable(path)), output_(open_temporary(path_)) {}
 
 AtomicFile::~AtomicFile() {
   if (!committed_) ::unlink(output_.path().c_str());
@@ -191,11 +277,33 @@ std::string read_file(const fs::path& path) {
   return text;
 }
 
+InputFile::InputFile(fs::path path) : path_(std::move(path)), file_(open_file(path_, O_RDONLY)) {
+  struct stat status;
+  if (::fstat(file_.get(), &status) != 0) throw FileError("read", path_, errno);
+  size_ = {status.st_size};
+}
+
+void InputFile::read(int64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t count = ::pread(file_.get(), out.data(), out.size(), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw FileError("read", path_, errno);
+    if (count == 0) {
+      throw FileError(
+          "read", path_,
+          fmt::format("it ends before byte {}, but had {} when it was opened", offset, size_.count),
+          "It was shortened while in use: restore it. Replace such a file by a new one "
+          "of its name\n(write beside it, then `mv`), never in place.");
+    }
+    out = out.subspan(static_cast<size_t>(count));
+    offset += count;
+  }
+}
+
 MappedFile::MappedFile(const fs::path& path) {
   const FileDescriptor file = open_file(path, O_RDONLY);
   struct stat status;
   if (::fstat(file.get(), &status) != 0) throw FileError("read", path, errno);
-  if (S_ISDIR(status.st_mode)) throw FileError("read", path, EISDIR);
   const auto size = static_cast<size_t>(status.st_size);
   if (size == 0) return;  // mmap refuses an empty file
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
@@ -215,13 +323,25 @@ MappedFile::~MappedFile() {
 }
 
 void make_directories(const fs::path& path) {
-  std::error_code ignored;
-  if (path.empty() || fs::is_directory(path, ignored)) return;
-  make_directories(path.parent_path());
-  if (::mkdir(path.c_str(), 0777) == 0) {
-    sync_directory(folder_of(path));
-  } else if (const int error_number = errno; !fs::is_directory(path, ignored)) {
-    throw FileError("create folder", path, error_number);
+  std::error_code error;
+  std::vector<fs::path> missing;  // the innermost first
+  for (fs::path folder = path; !folder.empty() && !fs::is_directory(folder, error);
+       folder = folder.parent_path()) {
+    // Longer than the system's limit, this path could not be made, but those above it could.
+    if (error == std::errc::filename_too_long) {
+      throw FileError("create folder", path, error.value());
+    }
+    missing.push_back(folder);
+  }
+  std::vector<fs::path> made;
+  for (auto folder = missing.rbegin(); folder != missing.rend(); ++folder) {
+    if (::mkdir(folder->c_str(), 0777) == 0) {
+      made.push_back(*folder);
+      sync_directory(folder_of(*folder));
+    } else if (const int error_number = errno; !fs::is_directory(*folder, error)) {
+      for (auto empty = made.rbegin(); empty != made.rend(); ++empty) ::rmdir(empty->c_str());
+      throw FileError("create folder", *folder, error_number);
+    }
   }
 }
 

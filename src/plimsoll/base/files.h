@@ -3,6 +3,10 @@
 // What is written under its final name is complete: the bytes go to a temporary name in the same
 // folder, are synced, renamed, and the folder is synced. Every failure is a FileError that carries
 // the path and the errno.
+//
+// Only regular files are opened, without waiting: a pipe, a device or a link to one in the place of
+// a file is an error at once, not a read that never ends. What a person may give as a pipe goes
+// through base/streams.h.
 #pragma once
 
 #include <cstddef>
@@ -21,17 +25,23 @@
 namespace plimsoll {
 
 // "Cannot write runs/a/plan.json: No space left on device." with Exit::data and advice that fits
-// the errno. `action` is the verb: "write", "read", "lock".
+// the errno. `action` is the verb: "write", "read", "lock". A file that is not there to be read is
+// answered with the nearest name beside it.
 class FileError : public Error {
  public:
   FileError(std::string_view action, const std::filesystem::path& path, int error_number);
+  // For what has no errno that says it: a pipe in the place of a file.
+  FileError(std::string_view action, const std::filesystem::path& path, std::string reason,
+            std::string advice);
 
-  int error_number() const { return error_number_; }
+  int error_number() const { return error_number_; }  // 0 when there is none
+  const std::string& reason() const { return reason_; }
   const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_;
-  int error_number_;
+  std::string reason_;
+  int error_number_ = 0;
 };
 
 // "No space left on device" for ENOSPC.
@@ -53,8 +63,13 @@ class FileDescriptor {
   int descriptor_ = -1;
 };
 
-// open(2) with O_CLOEXEC and mode 0666; raises FileError("read" or "write") as `flags` say.
+// open(2) of a regular file, or with O_DIRECTORY of a folder, with O_CLOEXEC and mode 0666. Never
+// waits. Raises FileError("read" or "write") as `flags` say.
 FileDescriptor open_file(const std::filesystem::path& path, int flags);
+
+// Writes all of `bytes`; `path` is for the error.
+void write_all(const FileDescriptor& file, std::span<const std::byte> bytes,
+               const std::filesystem::path& path);
 
 // A new file written from start to end. Refuses a path that exists.
 class OutputFile {
@@ -74,8 +89,9 @@ class OutputFile {
   FileDescriptor file_;
 };
 
-// A file that appears at `path` whole, replacing what was there, when commit() returns. Destroyed
-// without commit(), it leaves nothing.
+// A file that appears at `path` whole, replacing the file that was there, when commit() returns.
+// Destroyed without commit(), it leaves nothing. A symbolic link stays, and the file that it leads
+// to is replaced. A folder, a pipe or a device is never replaced: FileError.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -88,7 +104,7 @@ class AtomicFile {
   void commit();
 
  private:
-  std::filesystem::path path_;
+  std::filesystem::path path_;  // where links lead to
   OutputFile output_;
   bool committed_ = false;
 };
@@ -105,6 +121,25 @@ std::string read_file(const std::filesystem::path& path);
 Bytes read_in_chunks(const std::filesystem::path& path,
                      const std::function<void(std::span<const std::byte>)>& consume);
 
+// A regular file, read at any place and from any number of threads. One that is shortened while it
+// is open raises an error; with a mapping, the kernel would end the process.
+class InputFile {
+ public:
+  InputFile() = default;
+  explicit InputFile(std::filesystem::path path);
+
+  Bytes size() const { return size_; }  // when it was opened
+  // Fills `out` from `offset` on. Raises FileError, also when the file has become too short.
+  void read(int64_t offset, std::span<std::byte> out) const;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  FileDescriptor file_;
+  Bytes size_;
+};
+
 // The file's bytes, mapped read-only. The file must not shrink while it is mapped.
 class MappedFile {
  public:
@@ -119,7 +154,8 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-// mkdir -p, each new folder's entry synced.
+// mkdir -p, each new folder's entry synced. When one cannot be made, those made before it are
+// removed again.
 void make_directories(const std::filesystem::path& path);
 
 // The names in a folder, in no order; none when the folder does not exist.

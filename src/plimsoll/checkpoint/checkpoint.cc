@@ -138,6 +138,22 @@ std::string describe(Dtype dtype, std::span<const int64_t> shape) {
   return fmt::format("{} [{}]", name(dtype), fmt::join(shape, ", "));
 }
 
+// Index of the first element that is Inf or NaN; -1 when there is none.
+int64_t first_non_finite(Format format, std::span<const std::byte> bytes) {
+  const auto find = [&](auto exponent) -> int64_t {
+    using Bits = decltype(exponent);
+    for (size_t at = 0; at < bytes.size(); at += sizeof(Bits)) {
+      Bits bits;
+      std::memcpy(&bits, bytes.data() + at, sizeof(bits));
+      if ((bits & exponent) == exponent) return static_cast<int64_t>(at / sizeof(bits));
+    }
+    return -1;
+  };
+  if (format == Format::f32) return find(uint32_t{0x7f800000});
+  if (format == Format::bf16) return find(uint16_t{0x7f80});
+  return -1;
+}
+
 void load_shard(const fs::path& path, const Shard& shard) {
   const SafetensorsFile file(path);
   const auto mismatch = [&](const std::string& name, const std::string& has,
@@ -164,6 +180,15 @@ void load_shard(const fs::path& path, const Shard& shard) {
     if (!wanted.contains(stored.name)) {
       mismatch(stored.name, describe(stored.dtype, stored.shape), "none");
     }
+  }
+  for (const NamedTensor& tensor : shard.tensors) {
+    const int64_t bad = first_non_finite(tensor.format, file.find(tensor.name)->bytes);
+    if (bad < 0) continue;
+    throw Error(Exit::data,
+                fmt::format("{}: tensor {} holds Inf or NaN (element {}).", path.string(),
+                            tensor.name, bad),
+                "The training had diverged when it was saved. Remove this checkpoint, so that an "
+                "earlier one is used, and lower schedule.lr.");
   }
   for (const NamedTensor& tensor : shard.tensors) {
     std::ranges::copy(file.find(tensor.name)->bytes, tensor.bytes.begin());
@@ -202,7 +227,7 @@ void save_checkpoint(const fs::path& root, const CheckpointState& state,
     throw Error(Exit::data,
                 fmt::format("Cannot save the checkpoint of step {}: {}: {} ({} needed, {} "
                             "available on that disk).",
-                            state.step, error.path().string(), error_text(error.error_number()),
+                            state.step, error.path().string(), error.reason(),
                             to_text(bytes_needed(shards)), to_text(available_on_disk(root))),
                 fmt::format("{}{}Checkpoints saved before are intact; `--resume` continues from "
                             "the newest.",
@@ -233,20 +258,28 @@ void keep_last(const fs::path& root, int64_t count, int64_t step) {
 }
 
 std::optional<Found> newest_valid(const fs::path& root) {
-  std::vector<std::string> damaged;
-  for (const int64_t step : steps_in(root)) {
-    const fs::path path = checkpoint_path(root, step);
-    try {
-      return Found{path, verify(path, step).state, std::move(damaged)};
-    } catch (const Error& error) {
-      if (error.code() != Exit::data) throw;
-      damaged.push_back(fmt::format("{} is damaged: {}", path.string(), error.what()));
+  for (bool removed = true; removed;) {
+    removed = false;
+    std::vector<std::string> damaged;
+    for (const int64_t step : steps_in(root)) {
+      const fs::path path = checkpoint_path(root, step);
+      try {
+        return Found{path, verify(path, step).state, std::move(damaged)};
+      } catch (const Error& error) {
+        if (error.code() != Exit::data) throw;
+        damaged.push_back(fmt::format("{} is damaged: {}", path.string(), error.what()));
+      }
+      // Gone while it was read: a run that goes on here has made a newer one. Look again.
+      removed = !fs::exists(fs::symlink_status(path));
+      if (removed) break;
     }
+    if (removed) continue;
+    if (damaged.empty()) return std::nullopt;
+    throw Error(Exit::data, fmt::format("No checkpoint in {} is whole.", root.string()),
+                fmt::format("{}\nRestore one from a copy, or start another run directory.",
+                            fmt::join(damaged, "\n")));
   }
-  if (damaged.empty()) return std::nullopt;
-  throw Error(Exit::data, fmt::format("No checkpoint in {} is whole.", root.string()),
-              fmt::format("{}\nRestore one from a copy, or start another run directory.",
-                          fmt::join(damaged, "\n")));
+  return std::nullopt;
 }
 
 void load_checkpoint(const Found& found, std::span<const Shard> shards) {

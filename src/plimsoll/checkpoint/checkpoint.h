@@ -67,12 +67,13 @@ struct Found {
 };
 
 // The newest checkpoint whose every file has the size and the hash its manifest states; empty when
-// there are no checkpoints. Raises Exit::data when there are some and none is whole.
+// there are no checkpoints. Raises Exit::data when there are some and none is whole. One that is
+// removed meanwhile, by the retention of a run that goes on, is looked for no longer.
 std::optional<Found> newest_valid(const std::filesystem::path& root);
 
 // Fills the tensors of `shards`, which may be some of the checkpoint's. Within a shard the names,
 // shapes and formats must be those of the file; raises Exit::data naming the tensor, what the file
-// has and what the model wants.
+// has and what the model wants. Inf and NaN are no state to go on from: Exit::data.
 void load_checkpoint(const Found& found, std::span<const Shard> shards);
 
 }  // namespace plimsoll::checkpoint

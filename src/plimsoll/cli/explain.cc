@@ -3,7 +3,7 @@
 #include <iostream>
 #include <memory>
 
-#include "plimsoll/base/files.h"
+#include "plimsoll/base/streams.h"
 #include "plimsoll/cli/commands.h"
 #include "plimsoll/cost/device.h"
 #include "plimsoll/runtime/cpu/cpu_backend.h"
@@ -26,11 +26,11 @@ Exit explain(const ExplainArguments& arguments) {
   const std::string rates = cost::nominal_cpu().source;
   std::cout << report::explain_text(run.view(), changes, rates);
   if (!arguments.html.empty()) {
-    write_file_atomically(arguments.html, report::explain_html(run.view(), changes, rates));
+    write_output(arguments.html, report::explain_html(run.view(), changes, rates));
   }
   if (!arguments.svg.empty()) {
-    write_file_atomically(arguments.svg,
-                          report::to_svg(report::explained_timeline(run.step.program, run.memory)));
+    write_output(arguments.svg,
+                 report::to_svg(report::explained_timeline(run.step.program, run.memory)));
   }
   return Exit::done;
 }

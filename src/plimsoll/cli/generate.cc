@@ -25,14 +25,16 @@ void add_generate(CLI::App& app, Action& action) {
   command->add_option("--top-k", options.top_k, "draw from the K likeliest tokens; 0: all")
       ->capture_default_str();
   command->add_option("--seed", options.seed, "of the draws")->capture_default_str();
-  command->add_option("--threads", options.threads, "0: one a core")->capture_default_str();
+  command->add_option("--threads", options.threads, "0: one a core")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
   command->footer(
       "Runs trained on text (byte tokens) only.\n\n"
       "Example:\n"
       "  plimsoll generate runs/quickstart --prompt \"Harbor\" --tokens 300");
   command->callback([&action, arguments] {
     action = [arguments] {
-      train::generate(arguments->run, arguments->options, std::cout);
+      train::generate(arguments->run, arguments->options, std::cout, std::cerr);
       return Exit::done;
     };
   });

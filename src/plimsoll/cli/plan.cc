@@ -3,7 +3,7 @@
 #include <iostream>
 #include <memory>
 
-#include "plimsoll/base/files.h"
+#include "plimsoll/base/streams.h"
 #include "plimsoll/cli/commands.h"
 #include "plimsoll/cost/device.h"
 #include "plimsoll/report/frontier_report.h"
@@ -33,7 +33,7 @@ Exit frontier(const PlanArguments& arguments, const config::Config& config,
   const std::vector<planner::FrontPoint> front = train::frontier(config, backend);
   const std::string rates = cost::nominal_cpu().source;
   if (!arguments.frontier_svg.empty()) {
-    write_file_atomically(arguments.frontier_svg, report::frontier_svg(front));
+    write_output(arguments.frontier_svg, report::frontier_svg(front));
   }
   if (arguments.json) {
     std::cout << report::frontier_json(front, rates).dump(2) << '\n';
@@ -66,8 +66,8 @@ Exit plan(const PlanArguments& arguments) {
   if (!arguments.fit.empty()) return fit(arguments, config, *backend);
   const train::PlannedRun run = train::plan_run(config, *backend);
   if (!arguments.timeline.empty()) {
-    write_file_atomically(arguments.timeline,
-                          report::to_svg(report::memory_timeline(run.step.program, run.memory)));
+    write_output(arguments.timeline,
+                 report::to_svg(report::memory_timeline(run.step.program, run.memory)));
   }
   if (arguments.program) {
     std::cout << step::listing(run.step.program);

@@ -1,14 +1,24 @@
 #include "plimsoll/data/dataset.h"
 
+#include <algorithm>
+
 #include "plimsoll/base/error.h"
 
 namespace plimsoll::data {
 
 namespace {
 
-Split whole(TokenSource source) {
-  const int64_t size = source.size();
-  return {std::move(source), 0, size};
+constexpr int64_t kIdsOf16Bits = int64_t{1} << 16;
+
+// A file of raw ids does not say their width: with a vocabulary that 16 bits hold it is guessed.
+void check_width(const DatasetOptions& options, const TokenSource& source, int64_t vocabulary) {
+  if (source.format() != TokenFormat::nanogpt || vocabulary <= kIdsOf16Bits) return;
+  if (options.format != "auto") return;
+  throw Error(Exit::usage,
+              fmt::format("{} holds raw ids, of 2 or of 4 bytes: model.vocab = {} does not tell.",
+                          source.path().string(), vocabulary),
+              "Set data.format = \"nanogpt\" when they are uint16. Write uint32 ids as an llm.c "
+              "file:\n256 int32 (20240801, 7, the number of ids, 0, 0, ...), then the ids.");
 }
 
 int64_t vocabulary_of(const DatasetOptions& options, const TokenSource& train) {
@@ -63,8 +73,17 @@ void Split::read_window(int64_t window, std::span<int32_t> tokens,
   check(tokens.size() == targets.size(), "as many targets as tokens");
   const int64_t length = static_cast<int64_t>(tokens.size());
   check(window >= 0 && window < windows(length), "a window lies within its split");
-  source.read(begin + window * length, tokens);
-  source.read(begin + window * length + 1, targets);
+  const int64_t first = begin + window * length;
+  source.read(first, tokens);
+  source.read(first + length, targets.last(1));
+  std::copy(tokens.begin() + 1, tokens.end(), targets.begin());
+  check_ids(source, first, tokens, vocabulary);
+  check_ids(source, first + length, targets.last(1), vocabulary);
+}
+
+Bytes Dataset::resident() const {
+  const bool two_files = validation.source.path() != train.source.path();
+  return train.source.resident() + (two_files ? validation.source.resident() : Bytes{});
 }
 
 Dataset open_dataset(const DatasetOptions& options) {
@@ -74,18 +93,24 @@ Dataset open_dataset(const DatasetOptions& options) {
     throw Error(Exit::usage, "data.train is not set.",
                 "Set it to a file of text or tokens, for example data.train = \"corpus.txt\".");
   }
-  const TokenSource train = open_tokens(options.train, options.format);
+  const TokenSource train = open_tokens(options.train, options.format, options.most);
   Dataset dataset;
   dataset.sequence_length = options.sequence_length;
   dataset.vocabulary = vocabulary_of(options, train);
+  check_width(options, train, dataset.vocabulary);
   check_vocabulary(train, dataset.vocabulary);
+  const auto split = [&](const TokenSource& source, int64_t begin, int64_t end) {
+    return Split{source, begin, end, dataset.vocabulary};
+  };
 
   if (!options.validation.empty()) {
-    const TokenSource validation = open_tokens(options.validation, options.format);
+    const TokenSource validation =
+        open_tokens(options.validation, options.format, options.most - train.resident());
     check_same_tokenizer(train, validation);
+    check_width(options, validation, dataset.vocabulary);
     check_vocabulary(validation, dataset.vocabulary);
-    dataset.train = whole(train);
-    dataset.validation = whole(validation);
+    dataset.train = split(train, 0, train.size());
+    dataset.validation = split(validation, 0, validation.size());
     check_holds_a_window(dataset.train, "train", options.sequence_length, "Use a larger file");
     check_holds_a_window(dataset.validation, "validation", options.sequence_length,
                          "Use a larger file");
@@ -100,8 +125,8 @@ Dataset open_dataset(const DatasetOptions& options) {
   }
   const int64_t border = train.size() - static_cast<int64_t>(static_cast<double>(train.size()) *
                                                              options.validation_fraction);
-  dataset.train = {train, 0, border};
-  dataset.validation = {train, border, train.size()};
+  dataset.train = split(train, 0, border);
+  dataset.validation = split(train, border, train.size());
   check_holds_a_window(dataset.train, "train", options.sequence_length,
                        "Use a larger file or a smaller data.validation_fraction");
   check_holds_a_window(dataset.validation, "validation", options.sequence_length,

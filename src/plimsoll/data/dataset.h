@@ -15,12 +15,14 @@ struct Split {
   TokenSource source;
   int64_t begin = 0;
   int64_t end = 0;
+  int64_t vocabulary = 0;  // its ids are below it
 
   int64_t tokens() const { return end - begin; }
   // Windows of `sequence_length` tokens, each with one target more, that do not overlap: the
   // target after the last token of a window is the first token of the next.
   int64_t windows(int64_t sequence_length) const { return (tokens() - 1) / sequence_length; }
-  // Fills one window: targets[i] is the token after tokens[i]. Both hold `sequence_length`.
+  // Fills one window: targets[i] is the token after tokens[i]. Both hold `sequence_length`. Raises
+  // Exit::data when an id is outside the vocabulary, or the file cannot be read there.
   void read_window(int64_t window, std::span<int32_t> tokens, std::span<int32_t> targets) const;
 };
 
@@ -32,6 +34,7 @@ struct DatasetOptions {
   std::string format = "auto";            // of both files
   int64_t sequence_length = 0;
   int64_t vocabulary = 0;  // ids must be below it; 0: what the train file says
+  Bytes most = kNoLimit;   // memory that decompressed text may take
 };
 
 struct Dataset {
@@ -39,13 +42,16 @@ struct Dataset {
   Split validation;
   int64_t sequence_length = 0;
   int64_t vocabulary = 0;
+
+  Bytes resident() const;  // memory held for the tokens
 };
 
-// Opens the files, checks every token id and makes the splits, each with at least one window.
-// Raises Exit::data: what open_tokens and check_vocabulary raise; a split with fewer tokens than
-// sequence_length + 1 (how many there are and what would do); files of different tokenizers.
+// Opens the files, checks token ids (check_vocabulary) and makes the splits, each with at least one
+// window. Raises Exit::data: what open_tokens and check_vocabulary raise; a split with fewer tokens
+// than sequence_length + 1 (how many there are and what would do); files of different tokenizers.
 // Raises Exit::usage: no train file, a fraction out of range, an unknown format, a vocabulary that
-// neither the options nor the train file say.
+// neither the options nor the train file say, one above 65536 with ids that are uint16 only by
+// guess. Raises Exit::does_not_fit when the decompressed text takes more than `most`.
 Dataset open_dataset(const DatasetOptions& options);
 
 }  // namespace plimsoll::data

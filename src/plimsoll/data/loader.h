@@ -32,7 +32,6 @@ class Loader {
 
   int64_t position() const { return position_; }
   int64_t samples_per_epoch() const { return windows_; }
-  int64_t epoch() const { return position_ / windows_; }
 
   // The window of the train split that sample `sample` of the global order is.
   int64_t window_of(int64_t sample);

@@ -1,6 +1,7 @@
 #include "plimsoll/data/token_format.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "plimsoll/base/error.h"
+#include "plimsoll/data/corpus_file.h"
 #include "plimsoll/data/tokenizer.h"
 
 namespace plimsoll::data {
@@ -34,6 +36,10 @@ constexpr std::array<std::pair<std::string_view, TokenFormat>, 4> kNames = {
      {"nanogpt", TokenFormat::nanogpt},
      {"plimsoll", TokenFormat::plimsoll}}};
 
+constexpr const char* kWiderIds =
+    "Write them as an llm.c file: 256 int32 (20240801, 7, the number of ids, 0, 0, ...), then the "
+    "ids as uint32.";
+
 // The number at `offset`; zeros beyond the end, so that a magic can be looked for in any file.
 template <class T>
 T number_at(ByteSpan bytes, size_t offset) {
@@ -56,13 +62,13 @@ bool has_plimsoll_magic(ByteSpan bytes) {
          std::memcmp(bytes.data(), kPlimsollMagic.data(), kPlimsollMagic.size()) == 0;
 }
 
-void check_header_is_whole(const fs::path& path, ByteSpan bytes, TokenFormat format,
+void check_header_is_whole(const fs::path& path, int64_t size, TokenFormat format,
                            int64_t header_bytes) {
-  if (static_cast<int64_t>(bytes.size()) >= header_bytes) return;
-  bad_file(path,
-           fmt::format("the {} header is cut off: {} bytes of {}", name(format), bytes.size(),
-                       header_bytes),
-           "The file was written or copied only in part; make or copy it again.");
+  if (size >= header_bytes) return;
+  bad_file(
+      path,
+      fmt::format("the {} header is cut off: {} bytes of {}", name(format), size, header_bytes),
+      "The file was written or copied only in part; make or copy it again.");
 }
 
 void check_version(const fs::path& path, TokenFormat format, uint32_t version, uint32_t supported) {
@@ -74,8 +80,8 @@ void check_version(const fs::path& path, TokenFormat format, uint32_t version, u
 }
 
 // `count` is what the header says; 64 bits unsigned, so a damaged one cannot overflow below.
-void check_count(const fs::path& path, ByteSpan bytes, const TokenLayout& layout, uint64_t count) {
-  const uint64_t body = bytes.size() - static_cast<uint64_t>(layout.header_bytes);
+void check_count(const fs::path& path, int64_t size, const TokenLayout& layout, uint64_t count) {
+  const uint64_t body = static_cast<uint64_t>(size - layout.header_bytes);
   const uint64_t width = static_cast<uint64_t>(layout.bytes_per_token);
   if (body % width == 0 && body / width == count) return;
   bad_file(
@@ -86,7 +92,7 @@ void check_count(const fs::path& path, ByteSpan bytes, const TokenLayout& layout
       "The file was written or copied only in part, or changed since; make or copy it again.");
 }
 
-TokenLayout parse_llmc(const fs::path& path, ByteSpan bytes) {
+TokenLayout parse_llmc(const fs::path& path, ByteSpan bytes, int64_t size) {
   const LlmcVariant* const variant = llmc_variant(bytes);
   if (variant == nullptr) {
     bad_file(
@@ -96,30 +102,43 @@ TokenLayout parse_llmc(const fs::path& path, ByteSpan bytes) {
         "Set data.format = \"nanogpt\" for raw uint16 tokens without a header, or \"auto\".");
   }
   TokenLayout layout{TokenFormat::llmc, kLlmcHeaderBytes, variant->bytes_per_token};
-  check_header_is_whole(path, bytes, layout.format, layout.header_bytes);
+  check_header_is_whole(path, size, layout.format, layout.header_bytes);
   check_version(path, layout.format, number_at<uint32_t>(bytes, 4), variant->version);
   layout.count = number_at<uint32_t>(bytes, 8);
-  check_count(path, bytes, layout, static_cast<uint64_t>(layout.count));
+  check_count(path, size, layout, static_cast<uint64_t>(layout.count));
   return layout;
 }
 
-TokenLayout parse_nanogpt(const fs::path& path, ByteSpan bytes) {
-  if (bytes.size() % 2 != 0) {
-    bad_file(path,
-             fmt::format("{} bytes are an odd size for nanogpt's uint16 tokens", bytes.size()),
+// Whether every other id is 0: the upper halves of ids of 4 or 8 bytes.
+bool are_wider_ids(ByteSpan bytes) {
+  constexpr size_t enough = 64;  // ids; fewer may be zero by chance
+  const size_t pairs = bytes.size() / 4;
+  bool any = false;
+  for (size_t i = 0; i < pairs; ++i) {
+    if (number_at<uint16_t>(bytes, 4 * i + 2) != 0) return false;
+    any |= number_at<uint16_t>(bytes, 4 * i) != 0;
+  }
+  return any && 2 * pairs >= enough;
+}
+
+TokenLayout parse_nanogpt(const fs::path& path, ByteSpan bytes, int64_t size) {
+  if (size % 2 != 0) {
+    bad_file(path, fmt::format("{} bytes are an odd size for nanogpt's uint16 tokens", size),
              "The file is cut off, or of another kind: set data.format, for example to \"text\".");
   }
-  TokenLayout layout{TokenFormat::nanogpt, 0, 2};
-  layout.count = static_cast<int64_t>(bytes.size() / 2);
-  return layout;
+  if (are_wider_ids(bytes)) {
+    bad_file(path, "every other uint16 is 0: these are ids of 4 or 8 bytes, not nanogpt's of 2",
+             kWiderIds);
+  }
+  return {TokenFormat::nanogpt, 0, 2, size / 2};
 }
 
-TokenLayout parse_plimsoll(const fs::path& path, ByteSpan bytes) {
+TokenLayout parse_plimsoll(const fs::path& path, ByteSpan bytes, int64_t size) {
   if (!has_plimsoll_magic(bytes)) {
     bad_file(path, "not a plimsoll token file: it does not begin with \"PLIMTOK\\n\"",
              "Set data.format = \"auto\", or the format it was written in.");
   }
-  check_header_is_whole(path, bytes, TokenFormat::plimsoll, kPlimsollHeaderBytes);
+  check_header_is_whole(path, size, TokenFormat::plimsoll, kPlimsollHeaderBytes);
   check_version(path, TokenFormat::plimsoll, number_at<uint32_t>(bytes, 8), kPlimsollVersion);
   const uint32_t bits = number_at<uint32_t>(bytes, 12);
   if (bits != 16 && bits != 32) {
@@ -132,7 +151,7 @@ TokenLayout parse_plimsoll(const fs::path& path, ByteSpan bytes) {
              "The header is damaged; make or copy the file again.");
   }
   TokenLayout layout{TokenFormat::plimsoll, kPlimsollHeaderBytes, bits / 8};
-  check_count(path, bytes, layout, number_at<uint64_t>(bytes, 16));
+  check_count(path, size, layout, number_at<uint64_t>(bytes, 16));
   layout.count = static_cast<int64_t>(number_at<uint64_t>(bytes, 16));
   layout.vocabulary = static_cast<int64_t>(vocabulary);
   return layout;
@@ -170,11 +189,10 @@ std::optional<TokenFormat> parse_format(std::string_view text) {
                           known_names));
 }
 
-TokenFormat detect_format(const fs::path& path, ByteSpan bytes) {
-  if (has_plimsoll_magic(bytes)) return TokenFormat::plimsoll;
-  if (llmc_variant(bytes) != nullptr) return TokenFormat::llmc;
+TokenFormat detect_format(const fs::path& path, ByteSpan beginning) {
+  if (has_plimsoll_magic(beginning)) return TokenFormat::plimsoll;
+  if (llmc_variant(beginning) != nullptr) return TokenFormat::llmc;
   if (is_named_bin(path)) return TokenFormat::nanogpt;
-  const ByteSpan beginning = bytes.first(std::min<size_t>(bytes.size(), size_t{1} << 16));
   const auto nul = std::find(beginning.begin(), beginning.end(), uint8_t{0});
   if (nul != beginning.end()) {
     bad_file(
@@ -186,32 +204,19 @@ TokenFormat detect_format(const fs::path& path, ByteSpan bytes) {
   return TokenFormat::text;
 }
 
-TokenLayout parse_layout(const fs::path& path, ByteSpan bytes, TokenFormat format) {
+TokenLayout parse_layout(const fs::path& path, ByteSpan beginning, int64_t size,
+                         TokenFormat format) {
   switch (format) {
     case TokenFormat::llmc:
-      return parse_llmc(path, bytes);
+      return parse_llmc(path, beginning, size);
     case TokenFormat::nanogpt:
-      return parse_nanogpt(path, bytes);
+      return parse_nanogpt(path, beginning, size);
     case TokenFormat::plimsoll:
-      return parse_plimsoll(path, bytes);
+      return parse_plimsoll(path, beginning, size);
     case TokenFormat::text:
       break;
   }
-  return {TokenFormat::text, 0, 1, static_cast<int64_t>(bytes.size()), kByteVocabulary};
-}
-
-std::array<uint8_t, kPlimsollHeaderBytes> plimsoll_header(int64_t bytes_per_token, int64_t count,
-                                                          int64_t vocabulary) {
-  std::array<uint8_t, kPlimsollHeaderBytes> header{};
-  const auto put = [&](size_t offset, auto value) {
-    std::memcpy(header.data() + offset, &value, sizeof(value));
-  };
-  std::copy(kPlimsollMagic.begin(), kPlimsollMagic.end(), header.begin());
-  put(8, kPlimsollVersion);
-  put(12, static_cast<uint32_t>(bytes_per_token * 8));
-  put(16, static_cast<uint64_t>(count));
-  put(24, static_cast<uint64_t>(vocabulary));
-  return header;
+  return {TokenFormat::text, 0, 1, size, kByteVocabulary};
 }
 
 }  // namespace plimsoll::data

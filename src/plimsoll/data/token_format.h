@@ -9,7 +9,6 @@
 //             u64 vocabulary, then the ids
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -34,21 +33,21 @@ struct TokenLayout {
   int64_t vocabulary = 0;  // 0: the file does not say; text: the byte tokenizer's
 };
 
-// The format of `bytes` when nobody names it: by magic, else nanogpt when `path` ends in .bin (or
-// .bin.gz), else text. Raises Exit::data for bytes that cannot be text (a NUL near the beginning).
-TokenFormat detect_format(const std::filesystem::path& path, std::span<const uint8_t> bytes);
+// How much of the beginning of a file its format is judged by.
+inline constexpr int64_t kBeginningBytes = int64_t{1} << 16;
 
-// Reads and checks the header. Raises Exit::data: wrong magic, truncated header, unsupported
-// version or bits, a count that does not match the size (both are named), an odd nanogpt size.
-TokenLayout parse_layout(const std::filesystem::path& path, std::span<const uint8_t> bytes,
-                         TokenFormat format);
+// The format of a file when nobody names it: by magic, else nanogpt when `path` ends in .bin (or
+// .bin.gz), else text. Raises Exit::data for bytes that cannot be text (a NUL near the beginning).
+TokenFormat detect_format(const std::filesystem::path& path, std::span<const uint8_t> beginning);
+
+// Reads and checks the header of a file of `size` bytes. Raises Exit::data: wrong magic, truncated
+// header, unsupported version or bits, a count that does not match the size (both are named), an
+// odd nanogpt size, nanogpt ids that are in fact of 4 or 8 bytes (every other one of 2 is 0).
+TokenLayout parse_layout(const std::filesystem::path& path, std::span<const uint8_t> beginning,
+                         int64_t size, TokenFormat format);
 
 inline constexpr std::string_view kPlimsollMagic = "PLIMTOK\n";
 inline constexpr uint32_t kPlimsollVersion = 1;
 inline constexpr int64_t kPlimsollHeaderBytes = 32;
-
-// The header of a plimsoll token file.
-std::array<uint8_t, kPlimsollHeaderBytes> plimsoll_header(int64_t bytes_per_token, int64_t count,
-                                                          int64_t vocabulary);
 
 }  // namespace plimsoll::data

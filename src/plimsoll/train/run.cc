@@ -25,20 +25,26 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using nlohmann::ordered_json;
 
-data::Dataset open_corpus(const config::Config& config) {
+// `most`: memory that decompressed text may take.
+data::Dataset open_corpus(const config::Config& config, Bytes most) {
   return data::open_dataset({.train = config.data.train,
                              .validation = config.data.validation,
                              .validation_fraction = config.data.validation_fraction,
                              .format = config.data.format,
                              .sequence_length = config.step.sequence_length,
-                             .vocabulary = config.model.vocab});
+                             .vocabulary = config.model.vocab,
+                             .most = most});
 }
 
 // Saves checkpoints, beside the compute when the plan has a snapshot to copy to.
 class Checkpoints {
  public:
-  Checkpoints(const PlannedRun& run, const Trainer& trainer, const RunDirectory& directory)
-      : root_(directory.checkpoints()), keep_(run.config.checkpoint.keep_last) {
+  // `extra`: what every checkpoint states of the run beside its tensors.
+  Checkpoints(const PlannedRun& run, const Trainer& trainer, const RunDirectory& directory,
+              nlohmann::json extra)
+      : root_(directory.checkpoints()),
+        keep_(run.config.checkpoint.keep_last),
+        extra_(std::move(extra)) {
     const std::vector<checkpoint::Shard> shards = checkpoint_shards(run.step, trainer.executor());
     if (run.snapshot >= 0) {
       writer_.emplace(root_, keep_, shards, trainer.executor().view(run.snapshot).bytes());
@@ -48,8 +54,8 @@ class Checkpoints {
   }
 
   void save(const Trainer& trainer) {
-    const checkpoint::CheckpointState state = {.step = trainer.steps_done(),
-                                               .samples = trainer.samples_consumed()};
+    const checkpoint::CheckpointState state = {
+        .step = trainer.steps_done(), .samples = trainer.samples_consumed(), .extra = extra_};
     newest_ = state.step;
     if (writer_) {
       writer_->start(state);
@@ -75,6 +81,7 @@ class Checkpoints {
  private:
   std::filesystem::path root_;
   int64_t keep_;
+  nlohmann::json extra_;
   std::optional<checkpoint::CheckpointWriter> writer_;
   std::vector<checkpoint::PreparedShard> prepared_;
   int64_t newest_ = -1;  // step of the newest checkpoint begun
@@ -150,10 +157,10 @@ Exit run_training(const config::Config& config, const RunOptions& options, std::
   StopSignals signals;            // before anything starts a thread
   std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is an error to report, like a full disk
   const auto backend = cpu::make_cpu_backend(config.train.threads);
-  const data::Dataset dataset = open_corpus(config);
-  const bool tokens_are_bytes = dataset.train.source.format() == data::TokenFormat::text;
   const PlannedRun run = plan_run(config, *backend);
   require_fit(run, *backend);
+  const data::Dataset dataset = open_corpus(config, run.capacity - run.memory.arena);
+  const bool tokens_are_bytes = dataset.train.source.format() == data::TokenFormat::text;
 
   RunDirectory directory = create_run_directory(options.directory, options.resume);
   directory.write_config(config::to_toml(config));
@@ -168,7 +175,8 @@ Exit run_training(const config::Config& config, const RunOptions& options, std::
 
   Trainer trainer(run, *backend, dataset);
   measured.allocated = trainer.allocated();
-  Checkpoints checkpoints(run, trainer, directory);
+  Checkpoints checkpoints(run, trainer, directory,
+                          {{tokenizer_key, tokens_are_bytes ? byte_tokenizer : token_ids}});
   Progress progress(out, {.terminal = options.terminal,
                           .steps = config.train.steps,
                           .columns = options.terminal ? terminal_columns(1) : 80});

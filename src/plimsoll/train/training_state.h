@@ -13,6 +13,12 @@ inline constexpr const char* weights_file = "model.safetensors";
 inline constexpr const char* optimizer_file = "optimizer.safetensors";
 inline constexpr const char* quantizers_file = "quantizers.safetensors";
 
+// What `extra` of a checkpoint says of the tokens: {"tokenizer": "bytes"} when the corpus is text,
+// so that every token has a text; "ids" when other tools made them.
+inline constexpr const char* tokenizer_key = "tokenizer";
+inline constexpr const char* byte_tokenizer = "bytes";
+inline constexpr const char* token_ids = "ids";
+
 // The shards of a checkpoint: `model.safetensors` holds every parameter in f32 under its own name,
 // `optimizer.safetensors` the moments as NAME.m and NAME.v. With a recipe, `quantizers.safetensors`
 // holds the histories and scales of delayed scaling and the loss scale. Views into the executor's
