@@ -100,10 +100,11 @@ RC_GTEST_PROP(QuantizedMatMul, IsTheProductOfTheValuesForAnySize, ()) {
   if (accumulate) inputs.push_back(c.view);
   std::vector<step::TensorType> types;
   for (const View& view : inputs) types.push_back({{view.rows, view.columns}, view.format});
-  std::vector<std::byte> scratch(quantized_matmul_scratch(kind, types, 2) + 64);
+  const ProductSettings products = {.threads = 2, .bf16 = bf16_kernels().front()};
+  std::vector<std::byte> scratch(quantized_matmul_scratch(kind, types, products) + 64);
   auto* aligned =
       reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64);
-  prepare_quantized_matmul(kind, inputs, c.view, {aligned, scratch.size() - 64}, 2)();
+  prepare_quantized_matmul(kind, inputs, c.view, {aligned, scratch.size() - 64}, products)();
 
   const std::vector<double> va = values(a, qa), vb = values(b, qb);
   const int64_t padded = padded_columns(scaling, k);

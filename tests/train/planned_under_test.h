@@ -16,8 +16,9 @@ struct PlannedUnderTest {
   std::unique_ptr<runtime::Arena> arena;
   std::unique_ptr<runtime::Executor> executor;
 
-  explicit PlannedUnderTest(const config::Config& config, int threads = 2)
-      : backend(cpu::make_cpu_backend(threads)),
+  explicit PlannedUnderTest(const config::Config& config, int threads = 2,
+                            std::optional<cpu::Bf16Kernel> bf16 = {})
+      : backend(cpu::make_cpu_backend(threads, bf16)),
         run(plan_run(config::resolve(config), *backend)),
         arena(std::make_unique<runtime::Arena>(run.memory.arena)),
         executor(

@@ -38,47 +38,49 @@ GemmShape gemm_shape(const MatMul& kind, const TensorType& a, const TensorType& 
 TensorType type_of_view(const View& view) { return {{view.rows, view.columns}, view.format}; }
 
 template <class Kind>
-size_t scratch(const Kind&, InputTypes, int) {
+size_t scratch(const Kind&, InputTypes, const ProductSettings&) {
   return 0;
 }
-size_t scratch(const MatMul& kind, InputTypes in, int threads) {
-  return static_cast<size_t>(matmul_workspace(gemm_shape(kind, in[0], in[1]), threads).count);
+size_t scratch(const MatMul& kind, InputTypes in, const ProductSettings& products) {
+  return static_cast<size_t>(matmul_workspace(gemm_shape(kind, in[0], in[1]), products).count);
 }
-size_t scratch(const RmsNormBackward&, InputTypes in, int) {
+size_t scratch(const RmsNormBackward&, InputTypes in, const ProductSettings&) {
   return rms_norm_backward_workspace(in[0].shape.rows, in[0].shape.columns);
 }
-size_t scratch(const LayerNormBackward&, InputTypes in, int) {
+size_t scratch(const LayerNormBackward&, InputTypes in, const ProductSettings&) {
   return layer_norm_backward_workspace(in[0].shape.rows, in[0].shape.columns);
 }
-size_t scratch(const BiasGradient&, InputTypes in, int) {
+size_t scratch(const BiasGradient&, InputTypes in, const ProductSettings&) {
   return bias_gradient_workspace(in[0].shape.rows, in[0].shape.columns);
 }
-size_t scratch(const QkNormBackward& kind, InputTypes in, int) {
+size_t scratch(const QkNormBackward& kind, InputTypes in, const ProductSettings&) {
   return qk_norm_backward_workspace(in[0].shape.rows, kind.shape);
 }
-size_t scratch(const Attention& kind, InputTypes, int threads) {
-  return attention_workspace(kind.shape, threads);
+size_t scratch(const Attention& kind, InputTypes, const ProductSettings& products) {
+  return attention_workspace(kind.shape, products.threads);
 }
-size_t scratch(const AttentionBackward& kind, InputTypes in, int threads) {
-  return attention_backward_workspace(in[0].shape.rows, kind.shape, threads);
+size_t scratch(const AttentionBackward& kind, InputTypes in, const ProductSettings& products) {
+  return attention_backward_workspace(in[0].shape.rows, kind.shape, products.threads);
 }
-size_t scratch(const BiasGeluBackward&, InputTypes in, int) {
+size_t scratch(const BiasGeluBackward&, InputTypes in, const ProductSettings&) {
   return bias_gelu_backward_workspace(in[0].shape.rows, in[0].shape.columns);
 }
-size_t scratch(const SquaredNorm&, InputTypes in, int) {
+size_t scratch(const SquaredNorm&, InputTypes in, const ProductSettings&) {
   return squared_norm_workspace(in[0].shape.elements());
 }
 
-size_t scratch(const Quantize& kind, InputTypes in, int) { return quantizer_scratch(kind, in); }
-size_t scratch(const QuantizedMatMul& kind, InputTypes in, int threads) {
-  return quantized_matmul_scratch(kind, in, threads);
+size_t scratch(const Quantize& kind, InputTypes in, const ProductSettings&) {
+  return quantizer_scratch(kind, in);
+}
+size_t scratch(const QuantizedMatMul& kind, InputTypes in, const ProductSettings& products) {
+  return quantized_matmul_scratch(kind, in, products);
 }
 
 // The operands of one op, copied out of the bindings so that a launch can keep them.
 struct Operands {
   std::vector<View> in, out;
   std::span<std::byte> workspace;
-  int threads = 1;
+  ProductSettings products;
 
   View in_or_none(size_t index) const { return index < in.size() ? in[index] : View{}; }
   View out_or_none(size_t index) const { return index < out.size() ? out[index] : View{}; }
@@ -124,8 +126,8 @@ Launch launch(const LayerNormBackward& k, Operands o) {
 }
 Launch launch(const MatMul& k, Operands o) {
   const GemmShape shape = gemm_shape(k, type_of_view(o.in[0]), type_of_view(o.in[1]));
-  return prepare_matmul(shape, o.in[0], o.in[1], k.has_bias ? o.in[2] : View{}, o.out[0],
-                        o.workspace, o.threads);
+  const View bias = k.has_bias ? o.in[2] : View{};
+  return [=] { matmul(shape, o.in[0], o.in[1], bias, o.out[0], o.workspace, o.products); };
 }
 Launch launch(const BiasGradient&, Operands o) {
   return [=] { bias_gradient(o.in[0], o.out[0], o.workspace); };
@@ -143,12 +145,14 @@ Launch launch(const QkNormBackward& k, Operands o) {
   };
 }
 Launch launch(const Attention& k, Operands o) {
-  return [=] { attention(o.in[0], o.in[1], k.shape, o.out[0], o.out[1], o.workspace, o.threads); };
+  return [=] {
+    attention(o.in[0], o.in[1], k.shape, o.out[0], o.out[1], o.workspace, o.products.threads);
+  };
 }
 Launch launch(const AttentionBackward& k, Operands o) {
   return [=] {
     attention_backward(o.in[0], o.in[1], o.in[2], o.in[3], o.in[4], k.shape, o.out[0], o.workspace,
-                       o.threads);
+                       o.products.threads);
   };
 }
 Launch launch(const SwiGlu&, Operands o) {
@@ -183,7 +187,7 @@ Launch launch(const Quantize& k, Operands o) {
   return prepare_quantizer(k, std::move(o.in), std::move(o.out), o.workspace);
 }
 Launch launch(const QuantizedMatMul& k, Operands o) {
-  return prepare_quantized_matmul(k, std::move(o.in), o.out[0], o.workspace, o.threads);
+  return prepare_quantized_matmul(k, std::move(o.in), o.out[0], o.workspace, o.products);
 }
 Launch launch(const UpdateScaling& k, Operands o) {
   return [=] { update_scaling(k.algorithm, k.format_max, k.margin, o.out[0].span<float>()); };
@@ -191,38 +195,42 @@ Launch launch(const UpdateScaling& k, Operands o) {
 
 class CpuBackend : public runtime::Backend {
  public:
-  explicit CpuBackend(int threads) : threads_(threads) { omp_set_num_threads(threads); }
+  explicit CpuBackend(const ProductSettings& products) : products_(products) {
+    omp_set_num_threads(products.threads);
+  }
 
   std::string description() const override {
-    return fmt::format("cpu: {} threads, kernels {}, products f32: {}, bf16: {}", threads_,
-                       simd_target(), matmul_description(Format::f32, threads_),
-                       matmul_description(Format::bf16, threads_));
+    return fmt::format("cpu: {} threads, kernels {}, products f32: {}, bf16: {}", products_.threads,
+                       simd_target(), matmul_description(Format::f32, products_),
+                       matmul_description(Format::bf16, products_));
   }
 
   Bytes workspace(const Program& program, const Op& op) const override {
     const std::vector<TensorType> inputs = types_of(program, op.inputs);
     return {static_cast<int64_t>(
-        std::visit([&](const auto& kind) { return scratch(kind, inputs, threads_); }, op.kind))};
+        std::visit([&](const auto& kind) { return scratch(kind, inputs, products_); }, op.kind))};
   }
 
   Launch prepare(const Op& op, const Bindings& bindings) const override {
     Operands operands = {.in = {bindings.inputs.begin(), bindings.inputs.end()},
                          .out = {bindings.outputs.begin(), bindings.outputs.end()},
                          .workspace = bindings.workspace,
-                         .threads = threads_};
+                         .products = products_};
     return std::visit([&](const auto& kind) { return launch(kind, std::move(operands)); }, op.kind);
   }
 
   Capacity capacity() const override { return available_memory(); }
 
  private:
-  int threads_;
+  ProductSettings products_;
 };
 
 }  // namespace
 
-std::unique_ptr<runtime::Backend> make_cpu_backend(int threads) {
-  return std::make_unique<CpuBackend>(threads > 0 ? threads : core_count());
+std::unique_ptr<runtime::Backend> make_cpu_backend(int threads, std::optional<Bf16Kernel> bf16) {
+  return std::make_unique<CpuBackend>(
+      ProductSettings{.threads = threads > 0 ? threads : core_count(),
+                      .bf16 = bf16.value_or(bf16_kernels().front())});
 }
 
 }  // namespace plimsoll::cpu

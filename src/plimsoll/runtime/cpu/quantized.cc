@@ -2,7 +2,6 @@
 
 #include "plimsoll/base/error.h"
 #include "plimsoll/runtime/cpu/kernels/quantize.h"
-#include "plimsoll/runtime/cpu/matmul.h"
 
 namespace plimsoll::cpu {
 
@@ -34,16 +33,6 @@ GemmShape shape_of(const QuantizedMatMul& kind, int64_t m, int64_t n, int64_t k)
           .accumulate = kind.accumulate};
 }
 
-// Products with a factor of their own are ours; the others may be the library's.
-bool has_factor(const QuantizedMatMul& kind) {
-  return has_tensor_scale(kind.a.scaling) || has_tensor_scale(kind.b.scaling);
-}
-
-size_t gemm_scratch(const QuantizedMatMul& kind, const GemmShape& shape, int threads) {
-  return has_factor(kind) ? gemm_workspace(shape, threads)
-                          : static_cast<size_t>(matmul_workspace(shape, threads).count);
-}
-
 size_t decoded_bytes(Format format, int64_t elements) {
   return aligned(static_cast<size_t>(bytes_of(format, elements)));
 }
@@ -72,16 +61,17 @@ runtime::Launch prepare_quantizer(const Quantize& kind, std::vector<View> inputs
   };
 }
 
-size_t quantized_matmul_scratch(const QuantizedMatMul& kind, step::InputTypes in, int threads) {
+size_t quantized_matmul_scratch(const QuantizedMatMul& kind, step::InputTypes in,
+                                const ProductSettings& products) {
   const step::Shape a = in[0].shape, b = in[step::tensor_count(kind.a)].shape;
   const GemmShape shape = shape_of(kind, a.rows, b.rows, a.columns);
   return decoded_bytes(shape.a, a.elements()) + decoded_bytes(shape.b, b.elements()) +
-         gemm_scratch(kind, shape, threads);
+         static_cast<size_t>(matmul_workspace(shape, products).count);
 }
 
 runtime::Launch prepare_quantized_matmul(const QuantizedMatMul& kind, std::vector<View> inputs,
                                          const View& c, std::span<std::byte> workspace,
-                                         int threads) {
+                                         const ProductSettings& products) {
   size_t at = 0;
   const QuantizedView a = take(kind.a, inputs, at), b = take(kind.b, inputs, at);
   const View bias = kind.has_bias ? inputs[at] : View{};
@@ -91,22 +81,12 @@ runtime::Launch prepare_quantized_matmul(const QuantizedMatMul& kind, std::vecto
   const View decoded_a = {workspace.data(), shape.a, a.codes.rows, a.codes.columns};
   const View decoded_b = {workspace.data() + a_bytes, shape.b, b.codes.rows, b.codes.columns};
   const std::span<std::byte> scratch = workspace.subspan(a_bytes + b_bytes);
-  const auto decode = [=] {
-    dequantize(kind.a, a, decoded_a);
-    dequantize(kind.b, b, decoded_b);
-  };
-  if (!has_factor(kind)) {
-    return
-        [decode, product = prepare_matmul(shape, decoded_a, decoded_b, bias, c, scratch, threads)] {
-          decode();
-          product();
-        };
-  }
   const auto factor = [](const View& scale) { return scale ? scale.as<float>()[0] : 1.0f; };
   return [=] {
-    decode();
-    gemm(shape, decoded_a, decoded_b, bias, c, scratch, threads,
-         factor(a.tensor_scale) * factor(b.tensor_scale));
+    dequantize(kind.a, a, decoded_a);
+    dequantize(kind.b, b, decoded_b);
+    matmul(shape, decoded_a, decoded_b, bias, c, scratch, products,
+           factor(a.tensor_scale) * factor(b.tensor_scale));
   };
 }
 

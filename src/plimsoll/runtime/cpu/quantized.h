@@ -4,6 +4,7 @@
 #pragma once
 
 #include "plimsoll/runtime/backend.h"
+#include "plimsoll/runtime/cpu/matmul.h"
 
 namespace plimsoll::cpu {
 
@@ -12,9 +13,10 @@ runtime::Launch prepare_quantizer(const step::Quantize& kind, std::vector<View> 
                                   std::vector<View> outputs, std::span<std::byte> workspace);
 
 size_t quantized_matmul_scratch(const step::QuantizedMatMul& kind, step::InputTypes in,
-                                int threads);
+                                const ProductSettings& products);
 runtime::Launch prepare_quantized_matmul(const step::QuantizedMatMul& kind,
                                          std::vector<View> inputs, const View& c,
-                                         std::span<std::byte> workspace, int threads);
+                                         std::span<std::byte> workspace,
+                                         const ProductSettings& products);
 
 }  // namespace plimsoll::cpu

@@ -7,6 +7,7 @@
 #define HWY_TARGET_INCLUDE "plimsoll/runtime/cpu/kernels/gemm.cc"
 #include "hwy/foreach_target.h"
 
+#include "plimsoll/runtime/cpu/kernels/gemm_blocks.h"
 #include "plimsoll/runtime/cpu/kernels/gemm_micro-inl.h"
 #include "plimsoll/runtime/cpu/kernels/gemm_pack-inl.h"
 #include "plimsoll/runtime/cpu/kernels/gemm_rows-inl.h"
@@ -22,20 +23,6 @@ constexpr int64_t kFewRows = 16;
 inline bool has_few_rows(const GemmShape& s) {
   return s.product == Product::forward && s.m <= kFewRows;
 }
-
-// A rectangle of c, which one thread computes.
-struct GemmRectangle {
-  int64_t row, column, rows, columns;
-};
-
-// How a thread cuts its rectangle. For each rows x columns piece of c and each block of k, b is
-// packed (depth x columns), then a, packed_rows at a time.
-struct GemmBlocks {
-  int64_t rows, packed_rows, columns, depth;
-
-  int64_t a_elements() const { return packed_rows * depth; }
-  int64_t b_elements() const { return columns * depth; }
-};
 
 struct GemmOperands {
   const void* a;
@@ -147,71 +134,23 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll::cpu {
 namespace {
 
-// Multiples of every target's tile, so that plans do not depend on the target.
-constexpr int64_t kRowGranule = 12;
-constexpr int64_t kColumnGranule = 32;
+// Granules are multiples of every target's tile, so that plans do not depend on the target. A panel
+// of b (16 KiB with AVX2) fits a first level cache, the packed rows of a (216 KiB) half a second
+// level one. Packed elements are used some 500 times, which makes up for packing them.
+constexpr GemmLimits kLimits = {.row_granule = 12,
+                                .column_granule = 32,
+                                .depth_granule = 4,
+                                .most_rows = 516,
+                                .most_packed_rows = 216,
+                                .most_columns = 512,
+                                .most_depth = 256,
+                                .gradient_depth = 256};
 
-// A panel of b (16 KiB with AVX2) fits a first level cache, the packed rows of a (216 KiB) half a
-// second level one. Packed elements are used some 500 times, which makes up for packing them.
-constexpr int64_t kMostDepth = 256;
-constexpr int64_t kMostPackedRows = 216;
-constexpr int64_t kMostColumns = 512;
-constexpr int64_t kMostRows = 516;
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t granule) { return divide_up(a, granule) * granule; }
-
-// The size of equal pieces of `total`, at most `most`, multiples of `granule`.
-int64_t piece_of(int64_t total, int64_t most, int64_t granule) {
-  const int64_t pieces = std::max<int64_t>(1, divide_up(total, most));
-  return round_up(divide_up(total, pieces), granule);
-}
-
-// c in a grid of rectangles, one a thread.
-struct Grid {
-  int64_t down, across;
-  int64_t rows, columns;  // of one rectangle, the last ones may be smaller or empty
-
-  GemmRectangle rectangle(const GemmShape& s, int64_t thread) const {
-    const int64_t row = std::min(s.m, thread / across * rows);
-    const int64_t column = std::min(s.n, thread % across * columns);
-    return {row, column, std::min(rows, s.m - row), std::min(columns, s.n - column)};
-  }
-};
-
-// The grid whose rectangles cost least: multiplication and packing, in cycles per k.
-Grid grid_of(const GemmShape& s, int threads) {
+GemmGrid grid(const GemmShape& s, int threads) {
   if (has_few_rows(s)) {
-    return {1, threads, s.m, round_up(divide_up(s.n, threads), kColumnGranule)};
+    return {1, threads, s.m, round_up(divide_up(s.n, threads), kLimits.column_granule)};
   }
-  Grid best{};
-  double best_cost = 0;
-  for (int64_t down = 1; down <= threads; ++down) {
-    if (threads % down != 0) continue;
-    const int64_t across = threads / down;
-    const int64_t rows = round_up(divide_up(s.m, down), kRowGranule);
-    const int64_t columns = round_up(divide_up(s.n, across), kColumnGranule);
-    const auto products = static_cast<double>(rows * columns);
-    const auto packed = static_cast<double>(rows * divide_up(columns, kMostColumns) +
-                                            columns * divide_up(rows, kMostRows));
-    const double cost = products / 16 + packed / 2;
-    if (best.down == 0 || cost < best_cost) {
-      best = {down, across, rows, columns};
-      best_cost = cost;
-    }
-  }
-  return best;
-}
-
-// depth depends on k only: it decides the order of sums. That of a weight gradient is the same for
-// all k, so that a sum over tokens may be made in chunks of kMostDepth and keep its bits.
-GemmBlocks blocks_of(const GemmShape& s, const Grid& grid) {
-  const int64_t rows = piece_of(grid.rows, kMostRows, kRowGranule);
-  const bool in_chunks = s.product == Product::weight_gradient;
-  const int64_t depth =
-      in_chunks ? std::min(round_up(s.k, 4), kMostDepth) : piece_of(s.k, kMostDepth, 4);
-  return {rows, piece_of(rows, kMostPackedRows, kRowGranule),
-          piece_of(grid.columns, kMostColumns, kColumnGranule), depth};
+  return grid_of(s, kLimits, threads);
 }
 
 // f32 elements, a multiple of a cache line.
@@ -227,20 +166,20 @@ HWY_EXPORT(gemm_rectangle);
 }  // namespace
 
 size_t gemm_workspace(const GemmShape& s, int threads) {
-  const GemmBlocks blocks = blocks_of(s, grid_of(s, threads));
+  const GemmBlocks blocks = blocks_of(s, kLimits, grid(s, threads));
   return static_cast<size_t>(threads * workspace_per_thread(s, blocks)) * sizeof(float);
 }
 
 void gemm(const GemmShape& s, const View& a, const View& b, const View& bias, const View& c,
           std::span<std::byte> workspace, int threads, float alpha) {
   const GemmOperands operands{a.data, b.data, bias.as<float>(), c.data, alpha};
-  const Grid grid = grid_of(s, threads);
-  const GemmBlocks blocks = blocks_of(s, grid);
+  const GemmGrid cut = grid(s, threads);
+  const GemmBlocks blocks = blocks_of(s, kLimits, cut);
   const int64_t scratch = workspace_per_thread(s, blocks);
   const auto multiply = HWY_DYNAMIC_DISPATCH(gemm_rectangle);
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int thread = 0; thread < threads; ++thread) {
-    multiply(s, operands, blocks, grid.rectangle(s, thread),
+    multiply(s, operands, blocks, cut.rectangle(s, thread),
              reinterpret_cast<float*>(workspace.data()) + thread * scratch);
   }
 }
