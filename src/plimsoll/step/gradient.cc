@@ -63,7 +63,7 @@ void differentiate_range(GradientBuilder& builder, int begin, int end) {
           if constexpr (!std::is_base_of_v<NotDifferentiated, Kind>) {
             differentiate(kind, op, builder);
           } else {
-            check(false, fmt::format("{} is not differentiated", Kind::kind_name));
+            check(false, fmt::format("{} is not differentiated", kind_name(kind)));
           }
         },
         op.kind);

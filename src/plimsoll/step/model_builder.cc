@@ -126,17 +126,22 @@ TensorId ModelBuilder::add_attention(const std::string& prefix, TensorId x, int6
   return add_linear(prefix + ".output", out, gpt2);
 }
 
+TensorId ModelBuilder::add_activation(const std::string& name, IsFfnActivation auto kind,
+                                      std::vector<Operand> inputs) {
+  const TensorId y = activation(name + ".out", {tokens_, model_.ffn_hidden}, format_);
+  emit(kind, std::move(inputs), {{y}});
+  return y;
+}
+
 TensorId ModelBuilder::add_mlp(const std::string& prefix, TensorId x) {
-  const Shape inner = {tokens_, model_.ffn_hidden};
   if (model_.family == model::Family::gpt2) {
     const TensorId up = add_linear(prefix + ".up", x, false);  // its bias is added by the GELU
-    const TensorId act = activation(prefix + ".gelu.out", inner, format_);
-    emit(BiasGelu{}, {{up}, {weight(prefix + ".up.bias")}}, {{act}});
+    const TensorId act =
+        add_activation(prefix + ".gelu", Gelu{}, {{up}, {weight(prefix + ".up.bias")}});
     return add_linear(prefix + ".down", act, true);
   }
   const TensorId gate_up = add_linear(prefix + ".gate_up", x, false);
-  const TensorId act = activation(prefix + ".swiglu.out", inner, format_);
-  emit(SwiGlu{}, {{gate_up}}, {{act}});
+  const TensorId act = add_activation(prefix + ".swiglu", Glu{.gate = Gate::silu}, {{gate_up}});
   return add_linear(prefix + ".down", act, false);
 }
 

@@ -34,6 +34,8 @@ class ModelBuilder {
   TensorId add_linear(const std::string& name, TensorId x, bool bias);
   TensorId add_attention(const std::string& prefix, TensorId x, int64_t sequence);
   TensorId add_mlp(const std::string& prefix, TensorId x);
+  TensorId add_activation(const std::string& name, IsFfnActivation auto kind,
+                          std::vector<Operand> inputs);
   TensorId activation(std::string name, Shape shape, Format format);
   void emit(OpKind kind, std::vector<Operand> inputs, std::vector<Operand> outputs);
 

@@ -22,10 +22,10 @@ namespace plimsoll::step {
 // then lists every place that must know it.
 using OpKind =
     std::variant<RopeTable, Cast, Embedding, RmsNorm, AddRmsNorm, LayerNorm, AddLayerNorm, MatMul,
-                 Rope, QkNorm, Attention, SwiGlu, BiasGelu, CrossEntropy, EmbeddingBackward,
+                 Rope, QkNorm, Attention, Glu, Gelu, CrossEntropy, EmbeddingBackward,
                  RmsNormBackward, LayerNormBackward, BiasGradient, QkNormBackward,
-                 AttentionBackward, SwiGluBackward, BiasGeluBackward, SquaredNorm, ClipFactor,
-                 AdamW, Quantize, QuantizedMatMul, UpdateScaling>;
+                 AttentionBackward, GluBackward, GeluBackward, SquaredNorm, ClipFactor, AdamW,
+                 Quantize, QuantizedMatMul, UpdateScaling>;
 
 enum class Phase : uint8_t {
   setup,      // once, before the first step

@@ -19,8 +19,7 @@ std::string_view name(Phase phase) {
 }
 
 std::string_view kind_name(const Op& op) {
-  return std::visit([]<class Kind>(const Kind&) { return std::string_view(Kind::kind_name); },
-                    op.kind);
+  return std::visit([](const auto& kind) { return kind_name(kind); }, op.kind);
 }
 
 TensorId add_tensor(Program& program, Tensor tensor) {

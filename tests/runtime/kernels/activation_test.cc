@@ -16,17 +16,18 @@ Tolerance activation_tolerance(Format format) {
   return format == Format::bf16 ? Tolerance{0x1p-8, 1e-30} : Tolerance{8e-6, 1e-30};
 }
 
-RC_GTEST_PROP(SwiGlu, EqualsTheReference, ()) {
+RC_GTEST_PROP(Glu, EqualsTheReference, ()) {
   Draw draw;
+  const Gate gate = Draw::gate();
   const Format format = Draw::activation_format();
   const int64_t tokens = Draw::size(1, 30), f = Draw::size(1, 100);
   const Reals gate_up = draw.reals(tokens * 2 * f, format, 3);
-  const Reals expected = reference::swi_glu(gate_up, f);
+  const Reals expected = reference::glu(gate, gate_up, f);
 
   const Tensor gate_up_tensor(format, tokens, 2 * f, gate_up);
   const auto kernel = [&] {
     std::vector<Tensor> out{{format, tokens, f}};
-    swi_glu(gate_up_tensor.view(), out[0].view());
+    glu(gate, gate_up_tensor.view(), out[0].view());
     return out;
   };
   on_every_target(kernel, [&](const std::vector<Tensor>& out) {
@@ -34,37 +35,39 @@ RC_GTEST_PROP(SwiGlu, EqualsTheReference, ()) {
   });
 }
 
-RC_GTEST_PROP(SwiGlu, BackwardEqualsTheReference, ()) {
+RC_GTEST_PROP(Glu, BackwardEqualsTheReference, ()) {
   Draw draw;
+  const Gate gate = Draw::gate();
   const Format format = Draw::activation_format();
   const int64_t tokens = Draw::size(1, 30), f = Draw::size(1, 100);
   const Reals gate_up = draw.reals(tokens * 2 * f, format, 3);
   const Reals dy = draw.reals(tokens * f, format);
-  const Reals expected = reference::swi_glu_backward(dy, gate_up, f);
+  const Reals expected = reference::glu_backward(gate, dy, gate_up, f);
 
   const Tensor gate_up_tensor(format, tokens, 2 * f, gate_up), dy_tensor(format, tokens, f, dy);
   const auto kernel = [&] {
     std::vector<Tensor> out{{format, tokens, 2 * f}};
-    swi_glu_backward(dy_tensor.view(), gate_up_tensor.view(), out[0].view());
+    glu_backward(gate, dy_tensor.view(), gate_up_tensor.view(), out[0].view());
     return out;
   };
   on_every_target(
       kernel, [&](const std::vector<Tensor>& out) { expect_close("dgate_up", out[0], expected); });
 }
 
-RC_GTEST_PROP(BiasGelu, EqualsTheReference, ()) {
+RC_GTEST_PROP(Gelu, EqualsTheReference, ()) {
   Draw draw;
   const Format format = Draw::activation_format();
   const int64_t tokens = Draw::size(1, 30), f = Draw::size(1, 100);
-  const Reals x = draw.reals(tokens * f, format), bias = draw.reals(f);
+  const bool has_bias = *rc::gen::arbitrary<bool>();
+  const Reals x = draw.reals(tokens * f, format), bias = has_bias ? draw.reals(f) : Reals(f);
   Reals u_rounded = x;  // the addition in f32 cancels; what follows is compared at the rounded sum
   for (int64_t i = 0; i < tokens * f; ++i) u_rounded[i] = stored(x[i] + bias[i % f], Format::f32);
-  const Reals expected = reference::bias_gelu(u_rounded, Reals(f));
+  const Reals expected = reference::gelu(u_rounded, Reals(f));
 
   const Tensor x_tensor(format, tokens, f, x), bias_tensor(Format::f32, 1, f, bias);
   const auto kernel = [&] {
     std::vector<Tensor> out{{format, tokens, f}};
-    bias_gelu(x_tensor.view(), bias_tensor.view(), out[0].view());
+    gelu(x_tensor.view(), has_bias ? bias_tensor.view() : View{}, out[0].view());
     return out;
   };
   on_every_target(kernel, [&](const std::vector<Tensor>& out) {
@@ -72,29 +75,32 @@ RC_GTEST_PROP(BiasGelu, EqualsTheReference, ()) {
   });
 }
 
-RC_GTEST_PROP(BiasGelu, BackwardEqualsTheReferenceAndSumsTheBiasBeforeRounding, ()) {
+RC_GTEST_PROP(Gelu, BackwardEqualsTheReferenceAndSumsTheBiasBeforeRounding, ()) {
   Draw draw;
   const Format format = Draw::activation_format();
   const int64_t tokens = Draw::size(1, 200), f = Draw::size(1, 60);
-  const Reals x = draw.reals(tokens * f, format, 2), bias = draw.reals(f);
+  const bool has_bias = *rc::gen::arbitrary<bool>();
+  const Reals x = draw.reals(tokens * f, format, 2), bias = has_bias ? draw.reals(f) : Reals(f);
   const Reals dy = draw.reals(tokens * f, format), dbias = draw.reals(f);
-  const auto expected = reference::bias_gelu_backward(dy, x, bias);
+  const auto expected = reference::gelu_backward(dy, x, bias);
 
   const Tensor x_tensor(format, tokens, f, x), bias_tensor(Format::f32, 1, f, bias);
   const auto kernel = [&] {
     std::vector<Tensor> out{{format, tokens, f, dy}, {Format::f32, 1, f, dbias}};
-    const Scratch scratch(bias_gelu_backward_workspace(tokens, f));
-    bias_gelu_backward(out[0].view(), x_tensor.view(), bias_tensor.view(), out[1].view(),
-                       scratch.span());
+    const Scratch scratch(has_bias ? gelu_backward_workspace(tokens, f) : 0);
+    gelu_backward(out[0].view(), x_tensor.view(), has_bias ? bias_tensor.view() : View{},
+                  has_bias ? out[1].view() : View{}, scratch.span());
     return out;
   };
   on_every_target(kernel, [&](const std::vector<Tensor>& out) {
     expect_close("dx", out[0], expected.dx);
-    expect_close("dbias", out[1].values(), sum(expected.dbias, dbias), {1e-5, 1e-4});
+    expect_close("dbias", out[1].values(), has_bias ? sum(expected.dbias, dbias) : dbias,
+                 {1e-5, 1e-4});
   });
 }
 
 RC_GTEST_PROP(Activations, StayFiniteForLargeArgumentsAndKeepNan, ()) {
+  const Gate gate = Draw::gate();
   const double large = *rc::gen::element(80.0, 88.5, 89.0, 104.0, 150.0, 1e4, 1e8);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Reals z{large, -large, nan};
@@ -103,9 +109,9 @@ RC_GTEST_PROP(Activations, StayFiniteForLargeArgumentsAndKeepNan, ()) {
       ones(Format::f32, 1, 3, {1, 1, 1});
   const auto kernel = [&] {
     std::vector<Tensor> out{{Format::f32, 1, 3}, {Format::f32, 1, 3}, {Format::f32, 1, 6}};
-    swi_glu(gate_up.view(), out[0].view());
-    bias_gelu(x.view(), zeros.view(), out[1].view());
-    swi_glu_backward(ones.view(), gate_up.view(), out[2].view());
+    glu(gate, gate_up.view(), out[0].view());
+    gelu(x.view(), zeros.view(), out[1].view());
+    glu_backward(gate, ones.view(), gate_up.view(), out[2].view());
     return out;
   };
   on_every_target(kernel, [&](const std::vector<Tensor>& out) {

@@ -96,6 +96,7 @@ class Draw {
     return *rc::gen::inRange(smallest, largest + 1);
   }
   static Format activation_format() { return *rc::gen::element(Format::f32, Format::bf16); }
+  static Gate gate() { return *rc::gen::elementOf(step::gates); }
   static bool flag() { return *rc::gen::arbitrary<bool>(); }
   // Normally distributed, rounded to `format`.
   Reals reals(int64_t count, Format format = Format::f32, double deviation = 1) {

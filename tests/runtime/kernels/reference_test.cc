@@ -135,18 +135,19 @@ RC_GTEST_PROP(Reference, AttentionGradients, ()) {
 
 RC_GTEST_PROP(Reference, ActivationGradients, ()) {
   Draw draw;
+  const Gate gate = Draw::gate();
   const int64_t tokens = Draw::size(1, 4), f = Draw::size(1, 6);
   const Reals gate_up = draw.reals(tokens * 2 * f), dy = draw.reals(tokens * f);
   expect_gradient(
-      "dgate_up", reference::swi_glu_backward(dy, gate_up, f),
-      [&](const Reals& x) { return reference::swi_glu(x, f); }, gate_up, dy);
+      "dgate_up", reference::glu_backward(gate, dy, gate_up, f),
+      [&](const Reals& x) { return reference::glu(gate, x, f); }, gate_up, dy);
 
   const Reals x = draw.reals(tokens * f), bias = draw.reals(f);
-  const auto gelu = reference::bias_gelu_backward(dy, x, bias);
+  const auto gelu = reference::gelu_backward(dy, x, bias);
   expect_gradient(
-      "dx", gelu.dx, [&](const Reals& v) { return reference::bias_gelu(v, bias); }, x, dy);
+      "dx", gelu.dx, [&](const Reals& v) { return reference::gelu(v, bias); }, x, dy);
   expect_gradient(
-      "dbias", gelu.dbias, [&](const Reals& b) { return reference::bias_gelu(x, b); }, bias, dy);
+      "dbias", gelu.dbias, [&](const Reals& b) { return reference::gelu(x, b); }, bias, dy);
 }
 
 RC_GTEST_PROP(Reference, CrossEntropyGradients, ()) {

@@ -62,8 +62,8 @@ size_t scratch(const Attention& kind, InputTypes, const ProductSettings& product
 size_t scratch(const AttentionBackward& kind, InputTypes in, const ProductSettings& products) {
   return attention_backward_workspace(in[0].shape.rows, kind.shape, products.threads);
 }
-size_t scratch(const BiasGeluBackward&, InputTypes in, const ProductSettings&) {
-  return bias_gelu_backward_workspace(in[0].shape.rows, in[0].shape.columns);
+size_t scratch(const GeluBackward& kind, InputTypes in, const ProductSettings&) {
+  return kind.has_bias ? gelu_backward_workspace(in[0].shape.rows, in[0].shape.columns) : 0;
 }
 size_t scratch(const SquaredNorm&, InputTypes in, const ProductSettings&) {
   return squared_norm_workspace(in[0].shape.elements());
@@ -155,17 +155,17 @@ Launch launch(const AttentionBackward& k, Operands o) {
                        o.products.threads);
   };
 }
-Launch launch(const SwiGlu&, Operands o) {
-  return [=] { swi_glu(o.in[0], o.out[0]); };
+Launch launch(const Glu& k, Operands o) {
+  return [=] { glu(k.gate, o.in[0], o.out[0]); };
 }
-Launch launch(const SwiGluBackward&, Operands o) {
-  return [=] { swi_glu_backward(o.in[0], o.in[1], o.out[0]); };
+Launch launch(const GluBackward& k, Operands o) {
+  return [=] { glu_backward(k.gate, o.in[0], o.in[1], o.out[0]); };
 }
-Launch launch(const BiasGelu&, Operands o) {
-  return [=] { bias_gelu(o.in[0], o.in[1], o.out[0]); };
+Launch launch(const Gelu&, Operands o) {
+  return [=] { gelu(o.in[0], o.in_or_none(1), o.out[0]); };
 }
-Launch launch(const BiasGeluBackward&, Operands o) {
-  return [=] { bias_gelu_backward(o.out[0], o.in[1], o.in[2], o.out[1], o.workspace); };
+Launch launch(const GeluBackward&, Operands o) {
+  return [=] { gelu_backward(o.out[0], o.in[1], o.in_or_none(2), o.out_or_none(1), o.workspace); };
 }
 Launch launch(const CrossEntropy& k, Operands o) {
   return [=] { cross_entropy(o.in[0], o.in[1], k.scale, o.out[0], o.out[1]); };

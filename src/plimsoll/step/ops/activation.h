@@ -1,43 +1,54 @@
 // The activation functions between the two products of an FFN.
 //
-// SwiGLU: y = silu(gate) * up, silu(z) = z / (1 + exp(-z)).  Shazeer 2020, "GLU Variants".
-// GELU (tanh form): g(u) = u/2 (1 + tanh(sqrt(2/pi) (u + 0.044715 u^3))), u = x + bias.
+// Gated: y = f(gate) * up.  Shazeer 2020, "GLU Variants Improve Transformer".
+//   SwiGLU: f = silu, silu(z) = z / (1 + exp(-z))
+// GELU (tanh form): g(u) = u/2 (1 + tanh(sqrt(2/pi) (u + 0.044715 u^3))), u = x (+ bias).
 //                   Hendrycks & Gimpel 2016.
 #pragma once
+
+#include <array>
 
 #include "plimsoll/step/ops/rules.h"
 
 namespace plimsoll::step {
 
+// The function of the gate.
+enum class Gate : uint8_t { silu };
+inline constexpr std::array gates = {Gate::silu};
+
 // inputs: gate_up (T, 2f), gate in columns [0, f), up in [f, 2f)   outputs: y (T, f)
-struct SwiGlu {
-  static constexpr const char* kind_name = "swi_glu";
+struct Glu : FfnActivation {
+  Gate gate = Gate::silu;
 };
-OutputTypes infer(const SwiGlu&, InputTypes in);
-void differentiate(const SwiGlu&, const Op&, GradientBuilder&);
-Flops flops(const SwiGlu&, InputTypes in);
+std::string_view kind_name(const Glu&);  // "swi_glu"
+OutputTypes infer(const Glu&, InputTypes in);
+void differentiate(const Glu&, const Op&, GradientBuilder&);
+Flops flops(const Glu&, InputTypes in);
 
 // inputs: dy (T, f), gate_up (T, 2f)   outputs: dgate_up (T, 2f)
-struct SwiGluBackward : NotDifferentiated {
-  static constexpr const char* kind_name = "swi_glu_backward";
+struct GluBackward : NotDifferentiated {
+  Gate gate = Gate::silu;
 };
-OutputTypes infer(const SwiGluBackward&, InputTypes in);
-Flops flops(const SwiGluBackward&, InputTypes in);
+std::string_view kind_name(const GluBackward&);  // "swi_glu_backward"
+OutputTypes infer(const GluBackward&, InputTypes in);
+Flops flops(const GluBackward&, InputTypes in);
 
-// inputs: x (T, f), bias (1, f) f32   outputs: y (T, f) = gelu(x + bias)
-struct BiasGelu {
-  static constexpr const char* kind_name = "bias_gelu";
+// inputs: x (T, f), [bias (1, f) f32]   outputs: y (T, f) = gelu(x + bias)
+struct Gelu : FfnActivation {
+  bool has_bias = true;
 };
-OutputTypes infer(const BiasGelu&, InputTypes in);
-void differentiate(const BiasGelu&, const Op&, GradientBuilder&);
-Flops flops(const BiasGelu&, InputTypes in);
+std::string_view kind_name(const Gelu&);  // "bias_gelu", "gelu"
+OutputTypes infer(const Gelu&, InputTypes in);
+void differentiate(const Gelu&, const Op&, GradientBuilder&);
+Flops flops(const Gelu&, InputTypes in);
 
-// inputs: dy (T, f), x (T, f), bias (1, f) f32, dbias (1, f) f32
-// outputs: dx over dy in place, dbias += in place (the sum over the unrounded dx)
-struct BiasGeluBackward : NotDifferentiated {
-  static constexpr const char* kind_name = "bias_gelu_backward";
+// inputs: dy (T, f), x (T, f), [bias (1, f) f32, dbias (1, f) f32]
+// outputs: dx over dy in place, [dbias += in place (the sum over the unrounded dx)]
+struct GeluBackward : NotDifferentiated {
+  bool has_bias = true;
 };
-OutputTypes infer(const BiasGeluBackward&, InputTypes in);
-Flops flops(const BiasGeluBackward&, InputTypes in);
+std::string_view kind_name(const GeluBackward&);  // "bias_gelu_backward", "gelu_backward"
+OutputTypes infer(const GeluBackward&, InputTypes in);
+Flops flops(const GeluBackward&, InputTypes in);
 
 }  // namespace plimsoll::step

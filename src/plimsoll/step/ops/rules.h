@@ -9,14 +9,17 @@
 //       Kinds that only occur in a backward or in the optimizer derive from NotDifferentiated.
 //   Flops flops(const Kind&, InputTypes inputs);
 //       Floating-point operations, a multiply-add counted as two.
-//   static constexpr const char* kind_name
+//   static constexpr const char* kind_name, or std::string_view kind_name(const Kind&)
 //       The name in listings and in configuration ("rms_norm").
 //
 // An output that is written over an input is given as the same operand in both lists of the op;
-// `in_place` names those pairs. The bytes an op reads and writes follow from its operands.
+// `OutputType::in_place_of` of what `infer` returns says which input that is. The bytes an op reads
+// and writes follow from its operands.
 #pragma once
 
 #include <span>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "plimsoll/base/error.h"
@@ -37,5 +40,17 @@ using OutputTypes = std::vector<OutputType>;
 
 // Kinds whose gradient is never asked for.
 struct NotDifferentiated {};
+
+// Kinds that stand between the two products of an FFN: row by row, y = f(x, weights), with the
+// inner activation x as input 0 and the output as output 0; the backward reads x, has dy as input 0
+// and dx as output 0. passes/chunk_ffn.h finds FFNs by them, and the model builder takes no other
+// kind.
+struct FfnActivation {};
+template <class Kind>
+concept IsFfnActivation = std::is_base_of_v<FfnActivation, Kind>;
+
+template <class Kind>
+requires requires { Kind::kind_name; }
+constexpr std::string_view kind_name(const Kind&) { return Kind::kind_name; }
 
 }  // namespace plimsoll::step

@@ -24,11 +24,7 @@ struct Ffn {
 };
 
 bool is_activation_function(const Op& op) {
-  return std::holds_alternative<SwiGlu>(op.kind) || std::holds_alternative<BiasGelu>(op.kind);
-}
-bool is_its_backward(const Op& op) {
-  return std::holds_alternative<SwiGluBackward>(op.kind) ||
-         std::holds_alternative<BiasGeluBackward>(op.kind);
+  return std::visit([]<class Kind>(const Kind&) { return IsFfnActivation<Kind>; }, op.kind);
 }
 
 Ffn ffn_around(const Program& program, size_t function) {
@@ -41,8 +37,7 @@ Ffn ffn_around(const Program& program, size_t function) {
         (uses(other.inputs, ffn.inner) || uses(other.outputs, ffn.inner))) {
       ffn.forward.push_back(i);
     }
-    if (other.phase == Phase::backward && is_its_backward(other) &&
-        uses(other.inputs, {op.inputs[0].tensor})) {
+    if (other.phase == Phase::backward && uses(other.inputs, {op.inputs[0].tensor})) {
       ffn.inner.insert({other.inputs[0].tensor, other.outputs[0].tensor});
     }
   }
@@ -61,6 +56,17 @@ Ffn ffn_around(const Program& program, size_t function) {
 struct Chunk {
   int64_t begin = 0, rows = 0;
 };
+
+// A setting that silently does nothing for a layer is a bug of the builder.
+void require_an_ffn_in_every_layer(const Program& program) {
+  std::set<int> layers, with_ffn;
+  for (const Op& op : program.ops) {
+    if (op.phase != Phase::forward || op.layer < 0) continue;
+    layers.insert(op.layer);
+    if (is_activation_function(op)) with_ffn.insert(op.layer);
+  }
+  check(layers == with_ffn, "a layer has no FFN that could run in chunks");
+}
 
 class Chunking {
  public:
@@ -153,6 +159,7 @@ class Chunking {
 
 Program chunk_ffn(Program program, int64_t tokens) {
   if (tokens <= 0) return program;
+  require_an_ffn_in_every_layer(program);
   return Chunking(std::move(program), tokens).run();
 }
 

@@ -14,10 +14,12 @@
 #include <span>
 
 #include "plimsoll/runtime/view.h"
+#include "plimsoll/step/ops/activation.h"
 #include "plimsoll/step/ops/attention.h"
 
 namespace plimsoll::cpu {
 
+using step::Gate;
 using step::HeadShape;
 using Workspace = std::span<std::byte>;
 
@@ -72,12 +74,12 @@ void attention_backward(const View& dout, const View& out, const View& qk, const
                         Workspace workspace, int threads);
 
 // activation.cc
-void swi_glu(const View& gate_up, const View& y);
-void swi_glu_backward(const View& dy, const View& gate_up, const View& dgate_up);
-void bias_gelu(const View& x, const View& bias, const View& y);
-size_t bias_gelu_backward_workspace(int64_t tokens, int64_t columns);
-void bias_gelu_backward(const View& dy_dx, const View& x, const View& bias, const View& dbias,
-                        Workspace workspace);  // dy is overwritten by dx
+void glu(Gate gate, const View& gate_up, const View& y);
+void glu_backward(Gate gate, const View& dy, const View& gate_up, const View& dgate_up);
+void gelu(const View& x, const View& bias, const View& y);        // bias may be empty
+size_t gelu_backward_workspace(int64_t tokens, int64_t columns);  // with a bias
+void gelu_backward(const View& dy_dx, const View& x, const View& bias, const View& dbias,
+                   Workspace workspace);  // dy is overwritten by dx; bias and dbias may be empty
 
 // cross_entropy.cc
 void cross_entropy(const View& logits, const View& targets, float scale, const View& losses,

@@ -300,52 +300,71 @@ Reals attention_backward(const Reals& dout, const Reals& qk, const Reals& qkv,
   return dqkv;
 }
 
-Reals swi_glu(const Reals& gate_up, int64_t f) {
+namespace {
+
+// A function and its slope at the same argument.
+struct ValueAndSlope {
+  double value, slope;
+};
+
+ValueAndSlope silu(double z) {
+  const double s = 1 / (1 + std::exp(-z));
+  return {z * s, s * (1 + z * (1 - s))};
+}
+
+ValueAndSlope gelu_tanh(double u) {
+  const double sqrt_2_over_pi = std::sqrt(2 / std::numbers::pi);
+  const double z = sqrt_2_over_pi * (u + 0.044715 * u * u * u);
+  const double dz = sqrt_2_over_pi * (1 + 3 * 0.044715 * u * u);
+  const double tanh = std::tanh(z);
+  return {u / (1 + std::exp(-2 * z)),  // (1 + tanh z) / 2 without cancellation
+          0.5 * (1 + tanh) + 0.5 * u * (1 - tanh * tanh) * dz};
+}
+
+ValueAndSlope apply(Gate gate, double z) {
+  switch (gate) {
+    case Gate::silu:
+      return silu(z);
+  }
+  return {};
+}
+
+}  // namespace
+
+Reals glu(Gate gate, const Reals& gate_up, int64_t f) {
   Reals y;
   for (int64_t t = 0; t < std::ssize(gate_up) / (2 * f); ++t) {
     for (int64_t c = 0; c < f; ++c) {
-      const double gate = gate_up[t * 2 * f + c], up = gate_up[t * 2 * f + f + c];
-      y.push_back(gate / (1 + std::exp(-gate)) * up);
+      const int64_t at = t * 2 * f + c;
+      y.push_back(apply(gate, gate_up[at]).value * gate_up[at + f]);
     }
   }
   return y;
 }
 
-Reals swi_glu_backward(const Reals& dy, const Reals& gate_up, int64_t f) {
+Reals glu_backward(Gate gate, const Reals& dy, const Reals& gate_up, int64_t f) {
   Reals dgate_up(gate_up.size());
   for (int64_t t = 0; t < std::ssize(gate_up) / (2 * f); ++t) {
     for (int64_t c = 0; c < f; ++c) {
       const int64_t at = t * 2 * f + c;
-      const double gate = gate_up[at], up = gate_up[at + f];
-      const double s = 1 / (1 + std::exp(-gate));
-      dgate_up[at] = dy[t * f + c] * up * s * (1 + gate * (1 - s));
-      dgate_up[at + f] = dy[t * f + c] * gate * s;
+      const ValueAndSlope function = apply(gate, gate_up[at]);
+      dgate_up[at] = dy[t * f + c] * gate_up[at + f] * function.slope;
+      dgate_up[at + f] = dy[t * f + c] * function.value;
     }
   }
   return dgate_up;
 }
 
-namespace {
-const double sqrt_2_over_pi = std::sqrt(2 / std::numbers::pi);
-}
-
-Reals bias_gelu(const Reals& x, const Reals& bias) {
+Reals gelu(const Reals& x, const Reals& bias) {
   Reals y;
-  for (size_t i = 0; i < x.size(); ++i) {
-    const double u = x[i] + bias[i % bias.size()];
-    const double z = sqrt_2_over_pi * (u + 0.044715 * u * u * u);
-    y.push_back(u / (1 + std::exp(-2 * z)));  // (1 + tanh z) / 2 without cancellation
-  }
+  for (size_t i = 0; i < x.size(); ++i) y.push_back(gelu_tanh(x[i] + bias[i % bias.size()]).value);
   return y;
 }
 
-BiasGeluGradients bias_gelu_backward(const Reals& dy, const Reals& x, const Reals& bias) {
-  BiasGeluGradients result{{}, Reals(bias.size())};
+GeluGradients gelu_backward(const Reals& dy, const Reals& x, const Reals& bias) {
+  GeluGradients result{{}, Reals(bias.size())};
   for (size_t i = 0; i < x.size(); ++i) {
-    const double u = x[i] + bias[i % bias.size()];
-    const double tanh = std::tanh(sqrt_2_over_pi * (u + 0.044715 * u * u * u));
-    const double dz = sqrt_2_over_pi * (1 + 3 * 0.044715 * u * u);
-    result.dx.push_back(dy[i] * (0.5 * (1 + tanh) + 0.5 * u * (1 - tanh * tanh) * dz));
+    result.dx.push_back(dy[i] * gelu_tanh(x[i] + bias[i % bias.size()]).slope);
     result.dbias[i % bias.size()] += result.dx.back();
   }
   return result;

@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "plimsoll/step/ops/activation.h"
 #include "plimsoll/step/ops/attention.h"
 
 namespace plimsoll::cpu::reference {
 
 using Reals = std::vector<double>;
 using Tokens = std::vector<int32_t>;
+using step::Gate;
 using step::HeadShape;
 
 Reals embedding(const Tokens& tokens, const Reals& table, const Reals& positions, int64_t sequence,
@@ -66,13 +68,14 @@ struct AttentionResult {
 AttentionResult attention(const Reals& qk, const Reals& qkv, const HeadShape&);
 Reals attention_backward(const Reals& dout, const Reals& qk, const Reals& qkv, const HeadShape&);
 
-Reals swi_glu(const Reals& gate_up, int64_t f);
-Reals swi_glu_backward(const Reals& dy, const Reals& gate_up, int64_t f);
-Reals bias_gelu(const Reals& x, const Reals& bias);
-struct BiasGeluGradients {
+Reals glu(Gate gate, const Reals& gate_up, int64_t f);
+Reals glu_backward(Gate gate, const Reals& dy, const Reals& gate_up, int64_t f);
+// No bias: zeros.
+Reals gelu(const Reals& x, const Reals& bias);
+struct GeluGradients {
   Reals dx, dbias;
 };
-BiasGeluGradients bias_gelu_backward(const Reals& dy, const Reals& x, const Reals& bias);
+GeluGradients gelu_backward(const Reals& dy, const Reals& x, const Reals& bias);
 
 struct CrossEntropyResult {
   Reals losses, dlogits;
