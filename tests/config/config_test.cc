@@ -9,6 +9,7 @@
 
 #include "plimsoll/base/error.h"
 #include "plimsoll/config/fields.h"
+#include "tests/model/random_features.h"
 
 namespace plimsoll::config {
 namespace {
@@ -104,6 +105,29 @@ TEST(ConfigRead, APresetOnTheCommandLineReplacesTheModelOfTheFile) {
   EXPECT_EQ(config.model.preset, "llama-10m");
   EXPECT_EQ(config.model.hidden, 384);
   EXPECT_EQ(config.model.layers, 5) << "settings beside it override it";
+}
+
+TEST(ConfigRead, TheFamilyResetsTheFeaturesOfThePresetAndTheFile) {
+  const Config qwen = read("[model]\nqkv_bias = false\npreset = \"qwen2.5-0.5b\"\n");
+  EXPECT_EQ(qwen.model.qkv_bias, false) << "a key beside the preset overrides it";
+  const Config llama = read("[model]\nfamily = \"llama\"\npreset = \"qwen2.5-0.5b\"\n");
+  EXPECT_EQ(llama.model.qkv_bias, std::nullopt);
+  const std::string run = to_toml(resolve(read(kSmall)));
+  EXPECT_NE(run.find("\nnorm = \"rms\"\n"), std::string::npos) << "run.toml says every feature";
+  EXPECT_NE(run.find("\nqkv_bias = false\n"), std::string::npos);
+  EXPECT_EQ(resolve(read(run, {"model.family=gpt2"})).model.norm, model::Norm::layer);
+  EXPECT_EQ(resolve(read(run, {"model.family=gpt2", "model.norm=rms"})).model.norm,
+            model::Norm::rms);
+  EXPECT_EQ(read(run, {"model.norm=family"}).model.norm, std::nullopt);
+  EXPECT_EQ(read(run, {"model.mlp_bias=family"}).model.mlp_bias, std::nullopt);
+}
+
+// Written before there were scalings: its preset has one now, the run had none.
+TEST(ConfigRead, AnOlderRunKeepsItsRope) {
+  const std::string older =
+      "[model]\npreset = \"llama-3.2-1b\"\nfamily = \"llama\"\nrope_theta = 500000.0\n";
+  EXPECT_EQ(read(older).model.rope, (model::RopeConfig{.theta = 500000}));
+  EXPECT_EQ(read("[model]\npreset = \"llama-3.2-1b\"\n").model.rope.factor, 32);
 }
 
 TEST(ConfigRead, AnUnknownKeyIsRefusedWithItsLineAndTheNearest) {
@@ -344,8 +368,12 @@ Config random_config() {
   const auto real = [](double low, double high) {
     return low + (high - low) * *rc::gen::inRange(0, 1 << 20) / (1 << 20);
   };
-  config.model.rope_theta = real(1, 1e9);
+  config.model.rope.theta = real(1, 1e9);
   config.model.norm_eps = real(1e-12, 1e-3);
+  if (*rc::gen::arbitrary<bool>()) {
+    draw_features(config.model);
+    config.model.max_positions = 1024;
+  }
   config.step.precision = *rc::gen::element(step::Precision::fp32, step::Precision::bf16);
   config.step.micro_batch = *rc::gen::inRange(1, 100);
   config.step.global_batch = config.step.micro_batch * *rc::gen::inRange(1, 10);

@@ -110,6 +110,27 @@ TEST(Inventory, InitialisesNormsToOneBiasesToZeroAndScalesResidualProjections) {
   }
 }
 
+TEST(Inventory, HasTheBiasesThatAreAskedFor) {
+  ModelConfig config = small(Family::llama);
+  config.qkv_bias = true;
+  const auto biases = [&] {
+    std::string names;
+    for (const Parameter& p : inventory(resolve(config))) {
+      if (p.layer == 0 && p.name.ends_with(".bias")) names += " " + p.name.substr(9);
+    }
+    return names;
+  };
+  EXPECT_EQ(biases(), " attention.qkv.bias");
+  config.qkv_bias = false;
+  config.mlp_bias = true;
+  EXPECT_EQ(biases(), " mlp.gate_up.bias mlp.down.bias");
+  config.output_bias = true;
+  config.norm = Norm::layer;
+  EXPECT_EQ(biases(),
+            " attention_norm.bias attention.output.bias mlp_norm.bias mlp.gate_up.bias "
+            "mlp.down.bias");
+}
+
 TEST(Inventory, CountsEveryElementOnce) {
   // 11*8 + 16*8 + 2*(2*8 + 24*8+24 + 8*8+8 + 2*8 + 20*8+20 + 8*20+8) + 2*8
   EXPECT_EQ(parameter_count(resolve(small(Family::gpt2))), 88 + 128 + 2 * 668 + 16);

@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "plimsoll/base/error.h"
+#include "tests/model/random_features.h"
 
 namespace plimsoll::model {
 namespace {
@@ -76,9 +77,7 @@ TEST(ModelConfig, ResolvingTwiceChangesNothing) {
     if (config.vocab == 0) config.vocab = 264;
     const ModelConfig once = resolve(config);
     const ModelConfig twice = resolve(once);
-    EXPECT_EQ(once.query_groups, twice.query_groups) << preset.name;
-    EXPECT_EQ(once.head_dim, twice.head_dim) << preset.name;
-    EXPECT_EQ(once.ffn_hidden, twice.ffn_hidden) << preset.name;
+    EXPECT_TRUE(once == twice) << preset.name;
   }
 }
 
@@ -132,22 +131,60 @@ TEST(ModelConfig, SizesMustBePositive) {
                  "  Give the rows of the learned position table (1024 in GPT-2).");
 }
 
-TEST(ModelConfig, Gpt2RefusesWhatItDoesNotHave) {
-  ModelConfig config = gpt2();
-  config.query_groups = 2;
+TEST(ModelConfig, TheFamilySetsOnlyTheFeaturesThatAreLeftOpen) {
+  const ModelConfig g = resolve(gpt2());
+  EXPECT_EQ(g.norm, Norm::layer);
+  EXPECT_EQ(g.positions, Positions::learned);
+  EXPECT_EQ(g.activation, Activation::gelu);
+  EXPECT_EQ(g.qkv_bias, true);
+  EXPECT_EQ(g.output_bias, true);
+  EXPECT_EQ(g.mlp_bias, true);
+
+  ModelConfig mixed = gpt2();
+  mixed.activation = Activation::swiglu;
+  mixed.qkv_bias = false;
+  mixed.query_groups = 2;
+  mixed.tied_head = false;
+  mixed.qk_norm = true;
+  mixed = resolve(mixed);
+  EXPECT_EQ(mixed.norm, Norm::layer);
+  EXPECT_EQ(mixed.activation, Activation::swiglu);
+  EXPECT_EQ(mixed.qkv_bias, false);
+  EXPECT_EQ(mixed.mlp_bias, true);
+  EXPECT_EQ(mixed.ffn_hidden, 1024) << "the width follows the activation";
+}
+
+RC_GTEST_PROP(ModelConfig, AnyCombinationOfFeaturesResolvesToExplicitOnes, ()) {
+  ModelConfig config = llama();
+  config.max_positions = 32;
+  draw_features(config);
+  const ModelConfig once = resolve(config);
+  RC_ASSERT(once.norm && once.positions && once.activation);
+  RC_ASSERT(once.qkv_bias && once.output_bias && once.mlp_bias);
+  RC_ASSERT(resolve(once) == once);
+  ModelConfig other_family = once;  // nothing is left for the family to say
+  other_family.family = once.family == Family::gpt2 ? Family::llama : Family::gpt2;
+  other_family = resolve(other_family);
+  other_family.family = once.family;
+  RC_ASSERT(other_family == once);
+}
+
+TEST(ModelConfig, ASlidingWindowIsRefusedByName) {
+  ModelConfig config = llama();
+  config.sliding_window = 4096;
   expect_refused(config,
-                 "model.query_groups = 2 is not model.heads = 6: GPT-2 has no grouped queries.\n"
-                 "  Leave model.query_groups out, or use model.family = \"llama\".");
-  config = gpt2();
-  config.tied_head = false;
-  expect_refused(config,
-                 "model.tied_head = false: the head of GPT-2 is its token embedding.\n"
-                 "  Leave model.tied_head out, or use model.family = \"llama\".");
-  config = gpt2();
-  config.qk_norm = true;
-  expect_refused(config,
-                 "model.qk_norm = true: GPT-2 does not normalise queries and keys.\n"
-                 "  Leave model.qk_norm out, or use model.family = \"llama\".");
+                 "model.sliding_window = 4096: attention has no window yet, it sees the whole "
+                 "sequence.\n"
+                 "  Leave it out: up to step.sequence_length = 4096 it changes nothing.");
+}
+
+TEST(ModelConfig, RopeScalingIsCheckedWherePositionsAreRotary) {
+  ModelConfig config = llama();
+  config.rope.factor = 8;
+  EXPECT_THROW(resolve(config), Error);
+  config.positions = Positions::learned;
+  config.max_positions = 16;
+  EXPECT_NO_THROW(resolve(config));
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ ModelConfig resolved(ModelConfig config) {
 // GPT-2: openai-community/gpt2*, parameters of the PyTorch modules (the paper's own table counts
 // 117M and 345M for the first two, corrected in the repository of its authors).
 // Llama and Qwen3: parameters of the safetensors files on Hugging Face, a tied head counted once.
-const std::map<std::string, double> published = {
-    {"llama-110m", 110e6},         // karpathy/llama2.c, stories110M: 110M
+const std::map<std::string, int64_t> published = {
+    {"llama-110m", 109529856},     // karpathy/llama2.c, stories110M: 110M
     {"gpt2-124m", 124439808},      //
     {"gpt2-355m", 354823168},      //
     {"gpt2-774m", 774030080},      //
@@ -35,19 +35,28 @@ const std::map<std::string, double> published = {
     {"qwen3-8b", 8190735360},      // Qwen/Qwen3-8B: 8.2B
     {"qwen3-14b", 14768307200},    // Qwen/Qwen3-14B: 14.8B
     {"qwen3-32b", 32762123264},    // Qwen/Qwen3-32B: 32.8B
-    // Shapes of this project, not published ones: the counts they were designed to.
-    {"llama-3m", 3.02e6},
-    {"llama-10m", 9.84e6},
-    {"llama-25m", 25.3e6},
-    {"llama-64b", 64e9},
+    {"llama-3.1-8b", 8030261248},  // meta-llama/Llama-3.1-8B: 8.03B
+    {"mistral-7b", 7248023552},    // mistralai/Mistral-7B-v0.3: 7.25B
+    {"smollm2-135m", 134515008},   // HuggingFaceTB/SmolLM2-135M
+    {"smollm2-360m", 361821120},   // HuggingFaceTB/SmolLM2-360M
+    {"smollm2-1.7b", 1711376384},  // HuggingFaceTB/SmolLM2-1.7B
+    {"qwen2.5-0.5b", 494032768},   // Qwen/Qwen2.5-0.5B: 0.49B
+    {"qwen2.5-1.5b", 1543714304},  // Qwen/Qwen2.5-1.5B: 1.54B
+    {"qwen2.5-3b", 3085938688},    // Qwen/Qwen2.5-3B: 3.09B
+    {"qwen2.5-7b", 7615616512},    // Qwen/Qwen2.5-7B: 7.62B
+    {"qwen2.5-14b", 14770033664},  // Qwen/Qwen2.5-14B: 14.8B
+    {"qwen2.5-32b", 32763876352},  // Qwen/Qwen2.5-32B: 32.8B
+    // Shapes of this project, not published ones.
+    {"llama-3m", 3019008},
+    {"llama-10m", 9838464},
+    {"llama-25m", 25309696},
+    {"llama-64b", 63708471296},
 };
 
-TEST(Presets, HaveThePublishedNumberOfParametersWithinOnePercent) {
+TEST(Presets, HaveThePublishedNumberOfParameters) {
   for (const Preset& preset : presets()) {
     ASSERT_TRUE(published.contains(preset.name)) << preset.name;
-    const double expected = published.at(preset.name);
-    const int64_t count = parameter_count(resolved(preset.config));
-    EXPECT_NEAR(static_cast<double>(count), expected, 0.01 * expected) << preset.name;
+    EXPECT_EQ(parameter_count(resolved(preset.config)), published.at(preset.name)) << preset.name;
   }
 }
 

@@ -4,13 +4,13 @@
 #include <rapidcheck/gtest.h>
 
 #include "plimsoll/step/memory_plan.h"
+#include "tests/model/random_features.h"
 
 namespace plimsoll::step {
 namespace {
 
 model::ModelConfig random_model() {
   model::ModelConfig model;
-  model.family = *rc::gen::element(model::Family::gpt2, model::Family::llama);
   model.layers = *rc::gen::inRange<int64_t>(1, 5);
   model.heads = *rc::gen::element<int64_t>(1, 2, 4, 6);
   model.head_dim = 2 * *rc::gen::inRange<int64_t>(1, 9);
@@ -18,13 +18,8 @@ model::ModelConfig random_model() {
   model.ffn_hidden = *rc::gen::inRange<int64_t>(1, 70);
   model.vocab = *rc::gen::inRange<int64_t>(2, 300);
   model.max_positions = 64;
-  model.query_groups = model.heads;
-  if (model.family == model::Family::llama) {
-    model.query_groups = model.heads % 2 == 0 ? model.heads / 2 : 1;
-    model.head_dim += 2;  // not hidden / heads
-    model.qk_norm = *rc::gen::arbitrary<bool>();
-    model.tied_head = *rc::gen::arbitrary<bool>();
-  }
+  model::draw_features(model);
+  if (*rc::gen::arbitrary<bool>()) model.head_dim += 2;  // not hidden / heads
   return model::resolve(model);
 }
 

@@ -43,7 +43,7 @@ class Golden {
          .tied_head = flag("tied_head"),
          .qk_norm = flag("qk_norm"),
          .norm_eps = real("norm_eps"),
-         .rope_theta = real("rope_theta")});
+         .rope = {.theta = real("rope_theta")}});
   }
 
   step::OptimizerConfig optimizer() const {

@@ -4,13 +4,13 @@
 #include <rapidcheck.h>
 
 #include "plimsoll/train/initialize.h"
+#include "tests/model/random_features.h"
 #include "tests/train/step_under_test.h"
 
 namespace plimsoll::train {
 
 inline model::ModelConfig random_model() {
   model::ModelConfig model;
-  model.family = *rc::gen::element(model::Family::gpt2, model::Family::llama);
   model.layers = *rc::gen::inRange<int64_t>(1, 4);
   model.heads = *rc::gen::element<int64_t>(1, 2, 4);
   model.head_dim = 2 * *rc::gen::inRange<int64_t>(1, 9);
@@ -18,13 +18,8 @@ inline model::ModelConfig random_model() {
   model.ffn_hidden = *rc::gen::inRange<int64_t>(1, 64);
   model.vocab = 67;
   model.max_positions = 1024;
-  model.query_groups = model.heads;
   model.init_std = 0.2;
-  if (model.family == model::Family::llama) {
-    model.query_groups = *rc::gen::element<int64_t>(1, model.heads);
-    model.qk_norm = *rc::gen::arbitrary<bool>();
-    model.tied_head = *rc::gen::arbitrary<bool>();
-  }
+  model::draw_features(model);
   return model::resolve(model);
 }
 

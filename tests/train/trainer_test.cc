@@ -9,6 +9,7 @@
 #include "plimsoll/runtime/cpu/cpu_backend.h"
 #include "plimsoll/train/training_state.h"
 #include "tests/data/files.h"
+#include "tests/model/random_features.h"
 
 namespace plimsoll::train {
 namespace {
@@ -160,18 +161,12 @@ TEST_F(Trainers, GetTheSameGradientHoweverABatchIsCut) {
 
 RC_GTEST_FIXTURE_PROP(Trainers, AllocateWhatWasPlannedToTheByte, ()) {
   config::Config config = small_config();
-  config.model.family = *rc::gen::element(model::Family::gpt2, model::Family::llama);
   config.model.layers = *rc::gen::inRange<int64_t>(1, 4);
   config.model.heads = *rc::gen::element<int64_t>(1, 2, 4);
   config.model.head_dim = 2 * *rc::gen::inRange<int64_t>(1, 8);
   config.model.hidden = config.model.heads * config.model.head_dim;
   config.model.ffn_hidden = *rc::gen::inRange<int64_t>(1, 64);
-  config.model.query_groups = config.model.heads;
-  if (config.model.family == model::Family::llama) {
-    config.model.query_groups = *rc::gen::element<int64_t>(1, config.model.heads);
-    config.model.qk_norm = *rc::gen::arbitrary<bool>();
-    config.model.tied_head = *rc::gen::arbitrary<bool>();
-  }
+  model::draw_features(config.model);
   config.step.precision = *rc::gen::element(step::Precision::fp32, step::Precision::bf16);
   config.step.sequence_length = *rc::gen::inRange<int64_t>(1, 40);
   config.step.head_chunk = *rc::gen::inRange<int64_t>(1, 100);

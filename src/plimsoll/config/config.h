@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plimsoll/model/model_config.h"
@@ -27,6 +28,19 @@ struct DataConfig {
 };
 
 enum class Decay : uint8_t { constant, cosine, linear, wsd };
+constexpr std::string_view name(Decay decay) {
+  switch (decay) {
+    case Decay::constant:
+      return "constant";
+    case Decay::cosine:
+      return "cosine";
+    case Decay::linear:
+      return "linear";
+    case Decay::wsd:
+      return "wsd";
+  }
+  return "";
+}
 
 struct ScheduleConfig {
   double lr = 1e-3;              // peak learning rate

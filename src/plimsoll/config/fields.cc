@@ -3,15 +3,41 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plimsoll/base/names.h"
+
 namespace plimsoll::config {
 
 namespace {
 
 template <class Enum>
-Choice choice(Enum& field, std::vector<std::string> names) {
-  return {names, [&field, names] { return names.at(static_cast<size_t>(field)); },
-          [&field, names](const std::string& name) {
-            field = static_cast<Enum>(std::ranges::find(names, name) - names.begin());
+std::vector<std::string> names_of() {
+  std::vector<std::string> names;
+  for (const Enum value : values_of<Enum>()) names.emplace_back(name(value));
+  return names;
+}
+
+template <class Enum>
+Enum value_of(const std::string& text) {
+  for (const Enum value : values_of<Enum>()) {
+    if (name(value) == text) return value;
+  }
+  throw Error(Exit::bug, fmt::format("no value is called {}", text));
+}
+
+template <class Enum>
+Choice choice(Enum& field) {
+  return {names_of<Enum>(), [&field] { return std::string(name(field)); },
+          [&field](const std::string& text) { field = value_of<Enum>(text); }};
+}
+
+// A feature that the model's family sets while it is left open.
+template <class Enum>
+Choice choice(std::optional<Enum>& field) {
+  std::vector<std::string> names = names_of<Enum>();
+  names.emplace_back(kOfFamily);
+  return {std::move(names), [&field] { return std::string(field ? name(*field) : kOfFamily); },
+          [&field](const std::string& text) {
+            field = text == kOfFamily ? std::nullopt : std::optional(value_of<Enum>(text));
           }};
 }
 
@@ -34,38 +60,67 @@ constexpr double kMostSteps = 1e9;
 Table describe(model::ModelConfig& m) {
   const Range size = from(1, kLargestSize);
   const Range derived = from(0, kLargestSize);
-  return {"model",
-          "The shape of the model.",
-          {{"preset", &m.preset,
-            "published shape to start from; the other keys of [model] override it. "
-            "--set model.preset replaces all of [model] in the file"},
-           {"family", choice(m.family, {"gpt2", "llama"}),
-            "gpt2: LayerNorm, learned positions, biases, GELU; llama: RMSNorm, RoPE, SwiGLU"},
-           {"layers", &m.layers, "transformer layers", from(1, kMostLayers)},
-           {"hidden", &m.hidden, "width of the residual stream", size},
-           {"heads", &m.heads, "query heads", size},
-           {"query_groups", &m.query_groups, "key and value heads; 0: as many as heads", derived},
-           {"head_dim", &m.head_dim, "width of a head; 0: hidden / heads", derived},
-           {"ffn_hidden", &m.ffn_hidden,
-            "width inside the MLP; 0: 4 x hidden (gpt2), 8/3 x hidden rounded up to 64 (llama)",
-            derived},
-           {"vocab", &m.vocab, "tokens in the vocabulary; 0: the byte tokenizer's 264", derived},
-           {"max_positions", &m.max_positions,
-            "rows of the learned position table (gpt2); 0: the sequence length", derived},
-           {"tied_head", &m.tied_head, "the head reads the token embedding; always in gpt2"},
-           {"qk_norm", &m.qk_norm, "RMSNorm on every query and key head, as in Qwen3 (llama)"},
-           {"norm_eps", &m.norm_eps, "added to the variance in every normalisation", above(0)},
-           {"rope_theta", &m.rope_theta, "base of the rotary frequencies (llama)", above(0)},
-           {"init_std", &m.init_std,
-            "standard deviation of initial weights; into the residual stream: / sqrt(2 layers)",
-            at_least(0)}}};
+  return {
+      "model",
+      "The shape of the model.",
+      {{"preset", &m.preset,
+        "published shape to start from; the other keys of [model] override it. "
+        "--set model.preset replaces all of [model] in the file"},
+       {"family", choice(m.family),
+        "sets the features that are left open. llama: RMSNorm, RoPE, SwiGLU, no biases; gpt2: "
+        "LayerNorm, learned positions, GELU, biases. Given, it resets those of a preset or file"},
+       {"norm", choice(m.norm), "every normalisation; layer: LayerNorm with a bias"},
+       {"positions", choice(m.positions),
+        "rope: queries and keys are rotated; learned: a table is added to the embedding"},
+       {"activation", choice(m.activation),
+        "between the products of the MLP; GELU is the tanh form"},
+       {"qkv_bias", &m.qkv_bias, "queries, keys and values have biases"},
+       {"output_bias", &m.output_bias, "attention's output product has a bias"},
+       {"mlp_bias", &m.mlp_bias, "the products of the MLP have biases"},
+       {"layers", &m.layers, "transformer layers", from(1, kMostLayers)},
+       {"hidden", &m.hidden, "width of the residual stream", size},
+       {"heads", &m.heads, "query heads", size},
+       {"query_groups", &m.query_groups, "key and value heads; 0: as many as heads", derived},
+       {"head_dim", &m.head_dim, "width of a head; 0: hidden / heads", derived},
+       {"ffn_hidden", &m.ffn_hidden,
+        "width inside the MLP; 0: 4 x hidden (gelu), 8/3 x hidden rounded up to 64 (gated)",
+        derived},
+       {"vocab", &m.vocab, "tokens in the vocabulary; 0: the byte tokenizer's 264", derived},
+       {"max_positions", &m.max_positions,
+        "rows of the learned position table; 0: the sequence length", derived},
+       {"tied_head", &m.tied_head, "the head reads the token embedding"},
+       {"qk_norm", &m.qk_norm, "RMSNorm on every query and key head, as in Qwen3"},
+       {"norm_eps", &m.norm_eps, "added to the variance in every normalisation", above(0)},
+       {"rope_theta", &m.rope.theta,
+        "base of the rotary frequencies; given, it resets the rope_* keys of a preset or file",
+        above(0)},
+       {"rope_scaling", choice(m.rope.scaling),
+        "for sequences longer than a model was made for; the formulas of Hugging Face"},
+       {"rope_factor", &m.rope.factor, "how many times longer sequences become", above(0)},
+       {"rope_original_positions", &m.rope.original_positions,
+        "llama3, yarn: the sequence length before the scaling", derived},
+       {"rope_low_freq_factor", &m.rope.low_freq_factor,
+        "llama3: waves longer than the original length over this are scaled whole", above(0)},
+       {"rope_high_freq_factor", &m.rope.high_freq_factor,
+        "llama3: waves shorter than the original length over this are not scaled", above(0)},
+       {"rope_beta_fast", &m.rope.beta_fast,
+        "yarn: pairs with more turns in the original length are not scaled", above(0)},
+       {"rope_beta_slow", &m.rope.beta_slow,
+        "yarn: pairs with fewer turns in the original length are scaled whole", above(0)},
+       {"rope_attention_factor", &m.rope.attention_factor,
+        "yarn: amplitude of the rotation; 0: 0.1 ln(rope_factor) + 1", at_least(0)},
+       {"sliding_window", &m.sliding_window,
+        "tokens that attention looks back on; only 0, the whole sequence, for now", derived},
+       {"init_std", &m.init_std,
+        "standard deviation of initial weights; into the residual stream: / sqrt(2 layers)",
+        at_least(0)}}};
 }
 
 Table describe(step::StepConfig& s) {
   const Range derived = from(0, kLargestSize);
   return {"step",
           "The training step: numbers and batch.",
-          {{"precision", choice(s.precision, {"fp32", "bf16"}),
+          {{"precision", choice(s.precision),
             "bf16: weights and activations in bf16, master weights, gradients and moments in fp32"},
            {"micro_batch", &s.micro_batch, "sequences computed at once", from(1, kLargestSize)},
            {"global_batch", &s.global_batch,
@@ -87,9 +142,7 @@ Table describe(step::RecipeConfig& r) {
   return {
       "recipe",
       "Reduced precision of the linear layers' products; docs/precision.md.",
-      {{"name",
-        choice(r.name,
-               {"none", "fp16", "fp8_delayed", "fp8_current", "fp8_block", "mxfp8", "nvfp4"}),
+      {{"name", choice(r.name),
         "number format and scaling of the operands; none: step.precision alone"},
        {"first_bf16", &r.first_bf16, "first layers whose products stay in bf16",
         from(0, kMostLayers)},
@@ -99,19 +152,18 @@ Table describe(step::RecipeConfig& r) {
        {"bf16_layers", &r.bf16_layers,
         "weights whose products stay in bf16: names or patterns with *, with commas between, for "
         "example \"*.attention.*, layers.0.mlp.down.weight\""},
-       {"gradient_format", choice(r.gradient_format, {"published", "e4m3", "e5m2"}),
+       {"gradient_format", choice(r.gradient_format),
         "8 bit format of the output gradients; published: e5m2 for fp8_delayed and fp8_current, "
         "else e4m3"},
        {"margin", &r.margin, "fp8_delayed: scales are 2^margin smaller", from(0, 32)},
        {"history", &r.history, "fp8_delayed: steps whose largest magnitudes are remembered",
         from(1, 1 << 20)},
-       {"algorithm", choice(r.algorithm, {"max", "most_recent"}),
+       {"algorithm", choice(r.algorithm),
         "fp8_delayed: which of the remembered magnitudes sets the scale"},
        {"power_of_two", &r.power_of_two, "fp8_current: scales are powers of two"},
-       {"mx_rule", choice(r.mx_rule, {"round_up", "floor"}),
+       {"mx_rule", choice(r.mx_rule),
         "mxfp8: rounding of the block scale; floor is OCP's rule, which saturates"},
-       {"variant", choice(r.variant, {"te", "paper", "torchao"}),
-        "nvfp4: whose arithmetic of the block scale"},
+       {"variant", choice(r.variant), "nvfp4: whose arithmetic of the block scale"},
        {"hadamard", &r.hadamard,
         "nvfp4: Hadamard transform of both operands of the weight gradient"},
        {"stochastic_rounding", &r.stochastic_rounding,
@@ -137,7 +189,7 @@ Table describe(step::OptimizerConfig& o) {
        {"beta2", &o.beta2, "decay of the second moment", fraction_below_one},
        {"eps", &o.eps, "added to the root of the second moment", above(0)},
        {"weight_decay", &o.weight_decay, "decoupled weight decay, on matrices only", at_least(0)},
-       {"moments", choice(o.moments, {"fp32", "bf16"}),
+       {"moments", choice(o.moments),
         "format of both moments; bf16 halves them and rounds every update to 8 bits"},
        {"clip_norm", &o.clip_norm, "bound on the global gradient norm; 0: none", at_least(0)}}};
 }
@@ -149,7 +201,7 @@ Table describe(ScheduleConfig& s) {
            {"min_lr_fraction", &s.min_lr_fraction,
             "learning rate at the end, as a fraction of the peak", fraction},
            {"warmup_steps", &s.warmup_steps, "steps of linear warm-up from 0", from(0, kMostSteps)},
-           {"decay", choice(s.decay, {"constant", "cosine", "linear", "wsd"}),
+           {"decay", choice(s.decay),
             "from the peak to the end; wsd: constant, then linear over decay_fraction"},
            {"decay_fraction", &s.decay_fraction,
             "share of the steps in the final linear decay of wsd", fraction}}};
@@ -248,6 +300,9 @@ std::vector<Table> tables(Config& config) {
 std::string wanted(const Field& field) {
   return visit_value(field,
                      Overloaded{[](bool) { return std::string("true or false"); },
+                                [](const std::optional<bool>&) {
+                                  return fmt::format("true, false or \"{}\"", kOfFamily);
+                                },
                                 [](const std::string&) { return std::string("a string"); },
                                 [&](double) { return "a number" + range_text(field.range); },
                                 [&](int64_t) { return "an integer" + range_text(field.range); },
@@ -260,6 +315,9 @@ std::string wanted(const Field& field) {
 std::string toml_text(const Field& field) {
   return visit_value(field,
                      Overloaded{[](bool value) { return fmt::format("{}", value); },
+                                [](const std::optional<bool>& value) {
+                                  return value ? fmt::format("{}", *value) : toml_string(kOfFamily);
+                                },
                                 [](const std::string& value) { return toml_string(value); },
                                 [](double value) { return toml_number(value); },
                                 [](int64_t value) { return fmt::format("{}", value); },
@@ -294,7 +352,8 @@ bool accepts(const Field& field) {
   return visit_value(
       field,
       Overloaded{
-          [](bool) { return true; }, [](const std::string&) { return true; },
+          [](bool) { return true; }, [](const std::optional<bool>&) { return true; },
+          [](const std::string&) { return true; },
           [&](double value) { return field.range.contains(value); },
           [&](int64_t value) { return field.range.contains(static_cast<double>(value)); },
           [&](int value) { return field.range.contains(value); },

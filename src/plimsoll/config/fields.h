@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -30,9 +31,12 @@ struct Range {
   bool contains(double value) const;
 };
 
+// How a feature is written that is left to the model's family.
+inline constexpr const char* kOfFamily = "family";
+
 struct Field {
   std::string key;
-  std::variant<bool*, int*, int64_t*, double*, std::string*, Choice> value;
+  std::variant<bool*, std::optional<bool>*, int*, int64_t*, double*, std::string*, Choice> value;
   std::string description;
   Range range = {};  // of a number
 };

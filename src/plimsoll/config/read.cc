@@ -208,6 +208,9 @@ void assign(const Given& given, const Field& field) {
   const auto* text = std::get_if<std::string>(&value);
   if (auto* target = std::get_if<bool*>(&field.value); target && boolean) {
     **target = *boolean;
+  } else if (auto* target = std::get_if<std::optional<bool>*>(&field.value);
+             target && (boolean || (text && *text == kOfFamily))) {
+    **target = boolean ? std::optional(*boolean) : std::nullopt;
   } else if (auto* target = std::get_if<int*>(&field.value); target && integer) {
     **target = static_cast<int>(checked(*integer));
   } else if (auto* target = std::get_if<int64_t*>(&field.value); target && integer) {
@@ -226,7 +229,18 @@ void assign(const Given& given, const Field& field) {
 
 using Places = std::map<std::string, std::string>;  // key -> where it was last given
 
-// The preset first, whatever its line: the other keys change it.
+// Opens the features, so that the family sets them.
+void leave_to_family(model::ModelConfig& model) {
+  model.norm.reset();
+  model.positions.reset();
+  model.activation.reset();
+  model.qkv_bias.reset();
+  model.output_bias.reset();
+  model.mlp_bias.reset();
+}
+
+// The preset first, whatever its line: the other keys change it. Then the keys that reset others:
+// a file that was written before there were features or scalings means what it meant.
 void apply(const std::vector<Given>& all, Config& config, Places& places) {
   const std::vector<Table> known = tables(config);
   const auto field_of = [&](const Given& given) -> const Field& {
@@ -246,6 +260,10 @@ void apply(const std::vector<Given>& all, Config& config, Places& places) {
       throw Error(error.code(), fmt::format("{}: {}", given.place, error.what()), error.advice());
     }
     std::erase_if(places, [](const auto& entry) { return entry.first.starts_with("model."); });
+  }
+  for (const Given& given : all) {
+    if (given.name() == "model.family") leave_to_family(config.model);
+    if (given.name() == "model.rope_theta") config.model.rope = {};
   }
   for (const Given& given : all) {
     if (given.name() != "model.preset") assign(given, field_of(given));

@@ -50,7 +50,8 @@ void check_batch(const step::StepConfig& step) {
 
 void check_positions(const Config& config) {
   const int64_t positions = config.model.max_positions;
-  if (config.model.family != model::Family::gpt2 || config.step.sequence_length <= positions) {
+  if (config.model.positions != model::Positions::learned ||
+      config.step.sequence_length <= positions) {
     return;
   }
   throw Error(
@@ -96,7 +97,10 @@ Config resolve(Config config) {
   check_batch(step);
 
   if (config.model.vocab == 0) config.model.vocab = kByteVocab;
-  if (config.model.family == model::Family::gpt2 && config.model.max_positions == 0) {
+  const bool learned =
+      config.model.positions.value_or(model::features_of(config.model.family).positions) ==
+      model::Positions::learned;
+  if (learned && config.model.max_positions == 0) {
     config.model.max_positions = step.sequence_length;
   }
   config.model = model::resolve(config.model);

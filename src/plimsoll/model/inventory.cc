@@ -16,22 +16,20 @@ Parameter vector(std::string name, int64_t length, int layer, Init init) {
   return {std::move(name), 1, length, layer, init, 0, false};
 }
 
-// The two families differ in which parameters have a bias: in GPT-2 all but the embeddings, in
-// Llama none.
 struct Builder {
   const ModelConfig& config;
   std::vector<Parameter>& out;
 
   void norm(const std::string& name, int layer) {
     out.push_back(vector(name + ".weight", config.hidden, layer, Init::ones));
-    bias(name, config.hidden, layer);
+    if (config.norm == Norm::layer) bias(name, config.hidden, layer);
   }
-  void linear(const std::string& name, int64_t outputs, int64_t inputs, int layer, double std) {
+  void linear(const std::string& name, int64_t outputs, int64_t inputs, bool has_bias, int layer,
+              double std) {
     out.push_back(matrix(name + ".weight", outputs, inputs, layer, std));
-    bias(name, outputs, layer);
+    if (has_bias) bias(name, outputs, layer);
   }
   void bias(const std::string& name, int64_t length, int layer) {
-    if (config.family != Family::gpt2) return;
     out.push_back(vector(name + ".bias", length, layer, Init::zeros));
   }
 };
@@ -45,20 +43,22 @@ void add_layer(Builder& add, int layer) {
   const double residual_std = c.init_std / std::sqrt(2.0 * static_cast<double>(c.layers));
 
   add.norm(prefix + "attention_norm", layer);
-  add.linear(prefix + "attention.qkv", query_rows + 2 * group_rows, c.hidden, layer, c.init_std);
+  add.linear(prefix + "attention.qkv", query_rows + 2 * group_rows, c.hidden, *c.qkv_bias, layer,
+             c.init_std);
   if (c.qk_norm) {
     for (const char* name : {"attention.q_norm.weight", "attention.k_norm.weight"}) {
       add.out.push_back(vector(prefix + name, c.head_dim, layer, Init::ones));
     }
   }
-  add.linear(prefix + "attention.output", c.hidden, query_rows, layer, residual_std);
+  add.linear(prefix + "attention.output", c.hidden, query_rows, *c.output_bias, layer,
+             residual_std);
   add.norm(prefix + "mlp_norm", layer);
-  if (c.family == Family::gpt2) {
-    add.linear(prefix + "mlp.up", c.ffn_hidden, c.hidden, layer, c.init_std);
+  if (is_gated(*c.activation)) {
+    add.linear(prefix + "mlp.gate_up", 2 * c.ffn_hidden, c.hidden, *c.mlp_bias, layer, c.init_std);
   } else {
-    add.linear(prefix + "mlp.gate_up", 2 * c.ffn_hidden, c.hidden, layer, c.init_std);
+    add.linear(prefix + "mlp.up", c.ffn_hidden, c.hidden, *c.mlp_bias, layer, c.init_std);
   }
-  add.linear(prefix + "mlp.down", c.hidden, c.ffn_hidden, layer, residual_std);
+  add.linear(prefix + "mlp.down", c.hidden, c.ffn_hidden, *c.mlp_bias, layer, residual_std);
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ std::vector<Parameter> inventory(const ModelConfig& resolved) {
   std::vector<Parameter> all;
   Builder add{c, all};
   all.push_back(matrix("embedding.tokens", c.vocab, c.hidden, -1, c.init_std));
-  if (c.family == Family::gpt2) {
+  if (c.positions == Positions::learned) {
     all.push_back(matrix("embedding.positions", c.max_positions, c.hidden, -1, c.init_std));
   }
   for (int layer = 0; layer < c.layers; ++layer) add_layer(add, layer);

@@ -22,14 +22,14 @@ struct Parameter {
 };
 
 // In the order of the forward. Names:
-//   embedding.tokens, embedding.positions (gpt2)
-//   layers.N.attention_norm.{weight,bias}          bias: gpt2
+//   embedding.tokens, embedding.positions          learned positions
+//   layers.N.attention_norm.{weight,bias}          bias: LayerNorm
 //   layers.N.attention.qkv.{weight,bias}           rows: query heads, key heads, value heads
 //   layers.N.attention.{q_norm,k_norm}.weight      qk_norm
 //   layers.N.attention.output.{weight,bias}
 //   layers.N.mlp_norm.{weight,bias}
-//   layers.N.mlp.up.{weight,bias}                  gpt2
-//   layers.N.mlp.gate_up.weight                    llama; rows: gate, then up
+//   layers.N.mlp.up.{weight,bias}                  gelu
+//   layers.N.mlp.gate_up.{weight,bias}             gated; rows: gate, then up
 //   layers.N.mlp.down.{weight,bias}
 //   final_norm.{weight,bias}
 //   head.weight                                    untied head

@@ -30,34 +30,39 @@ void require_divides(const char* key, int64_t value, const char* whole_key, int6
               fmt::format("Use one of {}{}.", fmt::join(divisors(whole), ", "), otherwise));
 }
 
-// What the GPT-2 family does not have.
-void check_gpt2(const ModelConfig& config) {
-  if (config.query_groups != config.heads) {
-    throw Error(Exit::usage,
-                fmt::format("model.query_groups = {} is not model.heads = {}: GPT-2 has no grouped "
-                            "queries.",
-                            config.query_groups, config.heads),
-                "Leave model.query_groups out, or use model.family = \"llama\".");
-  }
-  if (!config.tied_head) {
-    throw Error(Exit::usage, "model.tied_head = false: the head of GPT-2 is its token embedding.",
-                "Leave model.tied_head out, or use model.family = \"llama\".");
-  }
-  if (config.qk_norm) {
-    throw Error(Exit::usage, "model.qk_norm = true: GPT-2 does not normalise queries and keys.",
-                "Leave model.qk_norm out, or use model.family = \"llama\".");
-  }
-  require_positive("model.max_positions", config.max_positions,
-                   "Give the rows of the learned position table (1024 in GPT-2).");
+void fill_features(ModelConfig& config) {
+  const Features family = features_of(config.family);
+  config.norm = config.norm.value_or(family.norm);
+  config.positions = config.positions.value_or(family.positions);
+  config.activation = config.activation.value_or(family.activation);
+  config.qkv_bias = config.qkv_bias.value_or(family.qkv_bias);
+  config.output_bias = config.output_bias.value_or(family.output_bias);
+  config.mlp_bias = config.mlp_bias.value_or(family.mlp_bias);
 }
 
-void check_llama(const ModelConfig& config) {
+void check_positions(const ModelConfig& config) {
+  if (config.positions == Positions::learned) {
+    require_positive("model.max_positions", config.max_positions,
+                     "Give the rows of the learned position table (1024 in GPT-2).");
+    return;
+  }
   if (config.head_dim % 2 != 0) {
     throw Error(
         Exit::usage,
         fmt::format("model.head_dim = {} is odd: rotary positions rotate pairs.", config.head_dim),
         fmt::format("Use an even model.head_dim, for example {}.", config.head_dim + 1));
   }
+  check_rope(config.rope);
+}
+
+void check_window(const ModelConfig& config) {
+  if (config.sliding_window == 0) return;
+  throw Error(Exit::usage,
+              fmt::format("model.sliding_window = {}: attention has no window yet, it sees the "
+                          "whole sequence.",
+                          config.sliding_window),
+              fmt::format("Leave it out: up to step.sequence_length = {} it changes nothing.",
+                          config.sliding_window));
 }
 
 }  // namespace
@@ -81,16 +86,16 @@ ModelConfig resolve(ModelConfig config) {
   }
   require_positive("model.head_dim", config.head_dim, "Leave it out for hidden / heads.");
 
+  fill_features(config);
   if (config.ffn_hidden == 0) {
-    config.ffn_hidden = config.family == Family::gpt2
-                            ? 4 * config.hidden
-                            : (8 * config.hidden + 3 * 64 - 1) / (3 * 64) * 64;
+    config.ffn_hidden = is_gated(*config.activation)
+                            ? (8 * config.hidden + 3 * 64 - 1) / (3 * 64) * 64
+                            : 4 * config.hidden;
   }
-  require_positive("model.ffn_hidden", config.ffn_hidden,
-                   "Leave it out for the family's usual width.");
+  require_positive("model.ffn_hidden", config.ffn_hidden, "Leave it out for the usual width.");
 
-  if (config.family == Family::gpt2) check_gpt2(config);
-  if (config.family == Family::llama) check_llama(config);
+  check_positions(config);
+  check_window(config);
   return config;
 }
 

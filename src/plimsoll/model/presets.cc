@@ -36,8 +36,25 @@ Preset llama(const char* name, const char* title, const LlamaShape& shape) {
   config.ffn_hidden = shape.ffn_hidden;
   config.vocab = shape.vocab;
   config.tied_head = shape.tied_head;
-  config.rope_theta = shape.rope_theta;
+  config.rope.theta = shape.rope_theta;
   return {name, fmt::format("{}: {} layers, hidden {}", title, shape.layers, shape.hidden), config};
+}
+
+// Dubey et al. 2024, "The Llama 3 Herd of Models": sequences of 131,072 tokens.
+Preset llama3_scaled(const char* name, const char* title, const LlamaShape& shape, double factor) {
+  Preset preset = llama(name, title, shape);
+  preset.config.rope.scaling = RopeScaling::llama3;
+  preset.config.rope.factor = factor;
+  preset.config.rope.original_positions = 8192;
+  return preset;
+}
+
+// Qwen2.5 Technical Report, 2024, table 1, and the config.json of each base model.
+Preset qwen25(const char* name, const char* title, const LlamaShape& shape, double norm_eps) {
+  Preset preset = llama(name, title, shape);
+  preset.config.qkv_bias = true;
+  preset.config.norm_eps = norm_eps;
+  return preset;
 }
 
 // Qwen3 Technical Report, 2025, table 1, and the config.json of each model.
@@ -64,14 +81,28 @@ const std::vector<Preset>& presets() {
       gpt2("gpt2-355m", "GPT-2 medium", 24, 1024, 16),
       gpt2("gpt2-774m", "GPT-2 large", 36, 1280, 20),
       gpt2("gpt2-1558m", "GPT-2 XL", 48, 1600, 25),
-      llama("llama-3.2-1b", "Llama 3.2 1B", {16, 2048, 32, 8, 64, 8192, 128256, true, 5e5}),
-      llama("llama-3.2-3b", "Llama 3.2 3B", {28, 3072, 24, 8, 128, 8192, 128256, true, 5e5}),
+      llama3_scaled("llama-3.2-1b", "Llama 3.2 1B", {16, 2048, 32, 8, 64, 8192, 128256, true, 5e5},
+                    32),
+      llama3_scaled("llama-3.2-3b", "Llama 3.2 3B", {28, 3072, 24, 8, 128, 8192, 128256, true, 5e5},
+                    32),
+      llama3_scaled("llama-3.1-8b", "Llama 3.1 8B",
+                    {32, 4096, 32, 8, 128, 14336, 128256, false, 5e5}, 8),
       llama("llama-3-8b", "Llama 3 8B", {32, 4096, 32, 8, 128, 14336, 128256, false, 5e5}),
       llama("llama-2-7b", "Llama 2 7B", {32, 4096, 32, 32, 128, 11008, 32000, false, 1e4}),
       llama("llama-2-13b", "Llama 2 13B", {40, 5120, 40, 40, 128, 13824, 32000, false, 1e4}),
       llama("llama-34b", "Code Llama 34B", {48, 8192, 64, 8, 128, 22016, 32000, false, 1e6}),
       llama("llama-64b", "Llama, 64B, between Llama 3 8B and 70B",
             {72, 8192, 64, 8, 128, 28672, 128256, false, 5e5}),
+      llama("mistral-7b", "Mistral 7B v0.3", {32, 4096, 32, 8, 128, 14336, 32768, false, 1e6}),
+      llama("smollm2-135m", "SmolLM2 135M", {30, 576, 9, 3, 64, 1536, 49152, true, 1e5}),
+      llama("smollm2-360m", "SmolLM2 360M", {32, 960, 15, 5, 64, 2560, 49152, true, 1e5}),
+      llama("smollm2-1.7b", "SmolLM2 1.7B", {24, 2048, 32, 32, 64, 8192, 49152, true, 1.3e5}),
+      qwen25("qwen2.5-0.5b", "Qwen2.5 0.5B", {24, 896, 14, 2, 64, 4864, 151936, true, 1e6}, 1e-6),
+      qwen25("qwen2.5-1.5b", "Qwen2.5 1.5B", {28, 1536, 12, 2, 128, 8960, 151936, true, 1e6}, 1e-6),
+      qwen25("qwen2.5-3b", "Qwen2.5 3B", {36, 2048, 16, 2, 128, 11008, 151936, true, 1e6}, 1e-6),
+      qwen25("qwen2.5-7b", "Qwen2.5 7B", {28, 3584, 28, 4, 128, 18944, 152064, false, 1e6}, 1e-6),
+      qwen25("qwen2.5-14b", "Qwen2.5 14B", {48, 5120, 40, 8, 128, 13824, 152064, false, 1e6}, 1e-5),
+      qwen25("qwen2.5-32b", "Qwen2.5 32B", {64, 5120, 40, 8, 128, 27648, 152064, false, 1e6}, 1e-5),
       qwen3("qwen3-0.6b", "Qwen3 0.6B", 28, 1024, 16, 3072, true),
       qwen3("qwen3-1.7b", "Qwen3 1.7B", 28, 2048, 16, 6144, true),
       qwen3("qwen3-4b", "Qwen3 4B", 36, 2560, 32, 9728, true),

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "plimsoll/numerics/host_device.h"
 #include "plimsoll/numerics/scaling.h"
@@ -13,6 +14,15 @@
 namespace plimsoll {
 
 enum class AmaxAlgorithm : uint8_t { max, most_recent };
+constexpr std::string_view name(AmaxAlgorithm algorithm) {
+  switch (algorithm) {
+    case AmaxAlgorithm::max:
+      return "max";
+    case AmaxAlgorithm::most_recent:
+      return "most_recent";
+  }
+  return "";
+}
 
 // State of one tensor. The history, of one value or more, starts at 0 and the scale at 1; both
 // belong to the caller and go into checkpoints. history[0] collects the current step's magnitude,

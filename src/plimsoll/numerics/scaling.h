@@ -82,6 +82,15 @@ PLIMSOLL_HD inline float block_scale_1x128(float amax) {
 // ---- MX: 32 elements share a power of two
 
 enum class MxRule : uint8_t { round_up, floor };
+constexpr std::string_view name(MxRule rule) {
+  switch (rule) {
+    case MxRule::round_up:
+      return "round_up";
+    case MxRule::floor:
+      return "floor";
+  }
+  return "";
+}
 
 // code = encode(x * inverse); x is about decode(code) * e8m0_value(scale.code).
 struct Mx8Scale {
@@ -139,6 +148,17 @@ PLIMSOLL_HD inline float nvfp4_encode_scale(float tensor_amax) {
 
 // Who rounds the block's scale how; about one code in a thousand differs.
 enum class Nvfp4Variant : uint8_t { te, paper, torchao };
+constexpr std::string_view name(Nvfp4Variant variant) {
+  switch (variant) {
+    case Nvfp4Variant::te:
+      return "te";
+    case Nvfp4Variant::paper:
+      return "paper";
+    case Nvfp4Variant::torchao:
+      return "torchao";
+  }
+  return "";
+}
 
 // code = encode(x * inverse); x is about decode(code) * decode(scale.code) / S_enc.
 struct Nvfp4Scale {

@@ -23,16 +23,15 @@ std::vector<ParameterTensors> ModelBuilder::add_weights() {
 }
 
 void ModelBuilder::add_setup(int64_t sequence) {
-  if (model_.family != model::Family::llama) return;
+  if (model_.positions != model::Positions::rope) return;
   rope_table_ = add_tensor(program_, {.name = "rope.table",
                                       .type = {{sequence, model_.head_dim}, Format::f32},
                                       .role = Role::workspace,
                                       .persistent = true});
-  append(program_, {.kind = RopeTable{.theta = model_.rope_theta,
-                                      .head_dim = model_.head_dim,
-                                      .sequence = sequence},
-                    .outputs = {{rope_table_}},
-                    .phase = Phase::setup});
+  append(program_,
+         {.kind = RopeTable{.rope = model_.rope, .head_dim = model_.head_dim, .sequence = sequence},
+          .outputs = {{rope_table_}},
+          .phase = Phase::setup});
 }
 
 TensorId ModelBuilder::weight(const std::string& name) const {
@@ -62,7 +61,7 @@ void ModelBuilder::emit(OpKind kind, std::vector<Operand> inputs, std::vector<Op
 
 // Adds the pending branch to the stream and normalises the sum.
 TensorId ModelBuilder::add_norm(const std::string& name, Residual& residual) {
-  const bool layer_norm = model_.family == model::Family::gpt2;
+  const bool layer_norm = model_.norm == model::Norm::layer;
   const Shape shape = {tokens_, model_.hidden};
   const float eps = static_cast<float>(model_.norm_eps);
 
@@ -98,12 +97,11 @@ TensorId ModelBuilder::add_linear(const std::string& name, TensorId x, bool bias
 }
 
 TensorId ModelBuilder::add_attention(const std::string& prefix, TensorId x, int64_t sequence) {
-  const bool gpt2 = model_.family == model::Family::gpt2;
   const HeadShape shape = {.heads = model_.heads,
                            .query_groups = model_.query_groups,
                            .head_dim = model_.head_dim,
                            .sequence = sequence};
-  const TensorId qkv = add_linear(prefix + ".qkv", x, gpt2);
+  const TensorId qkv = add_linear(prefix + ".qkv", x, *model_.qkv_bias);
   TensorId qk = qkv;
   if (model_.qk_norm) {
     qk = activation(prefix + ".qk_norm.out", {tokens_, shape.qk_columns()}, format_);
@@ -113,7 +111,7 @@ TensorId ModelBuilder::add_attention(const std::string& prefix, TensorId x, int6
          {{qkv}, {weight(prefix + ".q_norm.weight")}, {weight(prefix + ".k_norm.weight")}},
          {{qk}, {rstd}});
   }
-  if (!gpt2) {
+  if (model_.positions == model::Positions::rope) {
     emit(Rope{.heads = shape.heads + shape.query_groups,
               .head_dim = shape.head_dim,
               .sequence = sequence},
@@ -123,7 +121,7 @@ TensorId ModelBuilder::add_attention(const std::string& prefix, TensorId x, int6
       activation(prefix + ".out", {tokens_, shape.heads * shape.head_dim}, format_);
   const TensorId lse = activation(prefix + ".lse", {tokens_, shape.heads}, Format::f32);
   emit(Attention{.shape = shape}, {{qk}, {qkv}}, {{out}, {lse}});
-  return add_linear(prefix + ".output", out, gpt2);
+  return add_linear(prefix + ".output", out, *model_.output_bias);
 }
 
 TensorId ModelBuilder::add_activation(const std::string& name, IsFfnActivation auto kind,
@@ -134,15 +132,24 @@ TensorId ModelBuilder::add_activation(const std::string& name, IsFfnActivation a
 }
 
 TensorId ModelBuilder::add_mlp(const std::string& prefix, TensorId x) {
-  if (model_.family == model::Family::gpt2) {
-    const TensorId up = add_linear(prefix + ".up", x, false);  // its bias is added by the GELU
-    const TensorId act =
-        add_activation(prefix + ".gelu", Gelu{}, {{up}, {weight(prefix + ".up.bias")}});
-    return add_linear(prefix + ".down", act, true);
+  const bool bias = *model_.mlp_bias;
+  const bool gated = model::is_gated(*model_.activation);
+  // GELU adds the bias of its product.
+  const TensorId inner =
+      gated ? add_linear(prefix + ".gate_up", x, bias) : add_linear(prefix + ".up", x, false);
+  TensorId act = -1;
+  switch (*model_.activation) {
+    case model::Activation::swiglu:
+      act = add_activation(prefix + ".swiglu", Glu{.gate = Gate::silu}, {{inner}});
+      break;
+    case model::Activation::gelu: {
+      std::vector<Operand> inputs = {{inner}};
+      if (bias) inputs.push_back({weight(prefix + ".up.bias")});
+      act = add_activation(prefix + ".gelu", Gelu{.has_bias = bias}, std::move(inputs));
+      break;
+    }
   }
-  const TensorId gate_up = add_linear(prefix + ".gate_up", x, false);
-  const TensorId act = add_activation(prefix + ".swiglu", Glu{.gate = Gate::silu}, {{gate_up}});
-  return add_linear(prefix + ".down", act, false);
+  return add_linear(prefix + ".down", act, bias);
 }
 
 TensorId ModelBuilder::add_forward(TensorId tokens, int64_t sequence) {
@@ -150,7 +157,9 @@ TensorId ModelBuilder::add_forward(TensorId tokens, int64_t sequence) {
   layer_ = -1;
   Residual residual = {.stream = activation("embedding.out", {tokens_, model_.hidden}, format_)};
   std::vector<Operand> inputs = {{tokens}, {weight("embedding.tokens")}};
-  if (model_.family == model::Family::gpt2) inputs.push_back({weight("embedding.positions")});
+  if (model_.positions == model::Positions::learned) {
+    inputs.push_back({weight("embedding.positions")});
+  }
   emit(Embedding{.sequence = sequence}, inputs, {{residual.stream}});
 
   for (layer_ = 0; layer_ < model_.layers; ++layer_) {

@@ -1,4 +1,4 @@
-// The forward of the two model families, op by op: shared by every program builder.
+// The forward of a model, op by op: shared by every program builder.
 #pragma once
 
 #include <unordered_map>

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "plimsoll/numerics/delayed_scaling.h"
 #include "plimsoll/numerics/quantization.h"
@@ -13,8 +14,38 @@
 namespace plimsoll::step {
 
 enum class Recipe : uint8_t { none, fp16, fp8_delayed, fp8_current, fp8_block, mxfp8, nvfp4 };
+constexpr std::string_view name(Recipe recipe) {
+  switch (recipe) {
+    case Recipe::none:
+      return "none";
+    case Recipe::fp16:
+      return "fp16";
+    case Recipe::fp8_delayed:
+      return "fp8_delayed";
+    case Recipe::fp8_current:
+      return "fp8_current";
+    case Recipe::fp8_block:
+      return "fp8_block";
+    case Recipe::mxfp8:
+      return "mxfp8";
+    case Recipe::nvfp4:
+      return "nvfp4";
+  }
+  return "";
+}
 
 enum class GradientFormat : uint8_t { published, e4m3, e5m2 };
+constexpr std::string_view name(GradientFormat format) {
+  switch (format) {
+    case GradientFormat::published:
+      return "published";
+    case GradientFormat::e4m3:
+      return "e4m3";
+    case GradientFormat::e5m2:
+      return "e5m2";
+  }
+  return "";
+}
 
 struct RecipeConfig {
   Recipe name = Recipe::none;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace plimsoll::step {
 
@@ -10,6 +11,15 @@ enum class Precision : uint8_t {
   fp32,  // everything in f32
   bf16,  // weights and activations in bf16; master weights, gradients, moments, statistics in f32
 };
+constexpr std::string_view name(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return "fp32";
+    case Precision::bf16:
+      return "bf16";
+  }
+  return "";
+}
 
 struct StepConfig {
   Precision precision = Precision::bf16;
@@ -24,6 +34,15 @@ struct StepConfig {
 
 // In what AdamW's moments are stored.
 enum class Moments : uint8_t { fp32, bf16 };
+constexpr std::string_view name(Moments moments) {
+  switch (moments) {
+    case Moments::fp32:
+      return "fp32";
+    case Moments::bf16:
+      return "bf16";
+  }
+  return "";
+}
 
 struct OptimizerConfig {
   double beta1 = 0.9;

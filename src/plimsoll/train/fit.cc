@@ -66,7 +66,7 @@ int64_t largest_micro_batch(const config::Config& config, Bytes limit,
 
 int64_t longest_sequence(const config::Config& config, Bytes limit,
                          const runtime::Backend& backend) {
-  const bool learned = config.model.family == model::Family::gpt2;
+  const bool learned = config.model.positions == model::Positions::learned;
   const int64_t most = learned ? config.model.max_positions : kLongestSequence;
   int64_t best = 0;
   for (const int64_t granule : {16, 128}) {

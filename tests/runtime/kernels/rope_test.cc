@@ -13,13 +13,22 @@ RC_GTEST_PROP(RopeTable, HoldsCosinesThenSines, ()) {
   const double theta = *rc::gen::element(10000.0, 500000.0, 1e6);
   const auto kernel = [&] {
     std::vector<Tensor> out{{Format::f32, sequence, head_dim}};
-    rope_table(theta, out[0].view());
+    rope_table(model::rope_frequencies({.theta = theta}, head_dim), out[0].view());
     return out;
   };
   on_every_target(kernel, [&](const std::vector<Tensor>& out) {
     expect_close("table", out[0].values(), reference::rope_table(theta, head_dim, sequence),
                  {1e-7, 1e-9});
   });
+}
+
+TEST(RopeTable, ScalesSinesAndCosinesByTheAmplitude) {
+  const Tensor plain(Format::f32, 9, 4), scaled(Format::f32, 9, 4);
+  rope_table({{1, 0.25}, 1}, plain.view());
+  rope_table({{1, 0.25}, 1.5}, scaled.view());
+  for (size_t i = 0; i < 36; ++i) {
+    EXPECT_NEAR(scaled.values()[i], 1.5 * plain.values()[i], 1e-6) << i;
+  }
 }
 
 RC_GTEST_PROP(Rope, RotatesTheFirstHeadsOnly, ()) {

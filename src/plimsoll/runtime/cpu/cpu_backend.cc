@@ -87,7 +87,9 @@ struct Operands {
 };
 
 Launch launch(const RopeTable& k, Operands o) {
-  return [=] { rope_table(k.theta, o.out[0]); };
+  return [=, frequencies = model::rope_frequencies(k.rope, k.head_dim)] {
+    rope_table(frequencies, o.out[0]);
+  };
 }
 Launch launch(const Cast&, Operands o) {
   return [=] { to_bf16(o.in[0], o.out[0]); };

@@ -2,10 +2,12 @@
 //
 // With d = head_dim, i < d/2, p = t mod sequence and the pair (a, b) = (x[i], x[i + d/2]) of a
 // head:
-//   a' = a cos - b sin,  b' = b cos + a sin,  angle(p, i) = p * theta^(-2i/d)
-// Su et al. 2021, "RoFormer", in the half-split layout of Llama's Hugging Face code.
+//   a' = a cos - b sin,  b' = b cos + a sin,  angle(p, i) = p * frequency(i)
+// Su et al. 2021, "RoFormer", in the half-split layout of Llama's Hugging Face code. The
+// frequencies, and the amplitude of sine and cosine that some scalings have, are model/rope.h's.
 #pragma once
 
+#include "plimsoll/model/rope.h"
 #include "plimsoll/step/ops/rules.h"
 
 namespace plimsoll::step {
@@ -14,15 +16,15 @@ namespace plimsoll::step {
 // inputs: none   outputs: table (sequence, head_dim) f32
 struct RopeTable : NotDifferentiated {
   static constexpr const char* kind_name = "rope_table";
-  double theta = 10000;
+  model::RopeConfig rope;
   int64_t head_dim = 0;
   int64_t sequence = 0;
 };
 OutputTypes infer(const RopeTable&, InputTypes in);
 Flops flops(const RopeTable&, InputTypes in);
 
-// Rotates the first `heads` heads of every row; `inverse` rotates back, which is the gradient.
-// inputs: x (T, >= heads * head_dim), table   outputs: x in place
+// Rotates the first `heads` heads of every row; `inverse` rotates back, keeping the amplitude,
+// which is the gradient. inputs: x (T, >= heads * head_dim), table   outputs: x in place
 struct Rope {
   static constexpr const char* kind_name = "rope";
   int64_t heads = 0;  // query heads + key heads

@@ -15,7 +15,7 @@ namespace plimsoll::step {
 //
 // Gradients of weights are sums over the chunks in order. With our own matrix products everything
 // keeps its bits when `tokens` is a multiple of 256, the depth of one block of these sums, but for
-// the bias inside GPT-2's FFN, which is summed in other blocks.
+// the bias of the FFN's first product, which is summed in other blocks.
 Program chunk_ffn(Program program, int64_t tokens);
 
 }  // namespace plimsoll::step

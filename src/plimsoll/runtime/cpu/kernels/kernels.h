@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <span>
 
+#include "plimsoll/model/rope.h"
 #include "plimsoll/runtime/view.h"
 #include "plimsoll/step/ops/activation.h"
 #include "plimsoll/step/ops/attention.h"
@@ -52,7 +53,7 @@ size_t bias_gradient_workspace(int64_t tokens, int64_t columns);
 void bias_gradient(const View& dy, const View& dbias, Workspace workspace);
 
 // rope.cc
-void rope_table(double theta, const View& table);
+void rope_table(const model::RopeFrequencies& frequencies, const View& table);
 void rope(const View& x, const View& table, int64_t heads, int64_t head_dim, int64_t sequence,
           bool inverse);
 

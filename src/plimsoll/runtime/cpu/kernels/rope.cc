@@ -55,20 +55,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace plimsoll::cpu {
 
-void rope_table(double theta, const View& table) {
-  constexpr int64_t rows_per_block = 64;  // a power of theta is shared by this many angles
+void rope_table(const model::RopeFrequencies& frequencies, const View& table) {
   const int64_t half = table.columns / 2;
-  parallel_for((table.rows + rows_per_block - 1) / rows_per_block, [=](int64_t block) {
-    const int64_t end = std::min(table.rows, (block + 1) * rows_per_block);
+  parallel_for(table.rows, [=, &frequencies](int64_t p) {
+    float* row = table.as<float>() + p * table.columns;
     for (int64_t i = 0; i < half; ++i) {
-      const double frequency =
-          std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(table.columns));
-      for (int64_t p = block * rows_per_block; p < end; ++p) {
-        const double angle = static_cast<double>(p) * frequency;
-        float* row = table.as<float>() + p * table.columns;
-        row[i] = static_cast<float>(std::cos(angle));
-        row[half + i] = static_cast<float>(std::sin(angle));
-      }
+      const double angle = static_cast<double>(p) * frequencies.radians[static_cast<size_t>(i)];
+      row[i] = static_cast<float>(frequencies.amplitude * std::cos(angle));
+      row[half + i] = static_cast<float>(frequencies.amplitude * std::sin(angle));
     }
   });
 }
