@@ -418,5 +418,12 @@ TEST(ComparisonOutput, IsAPageThatNeedsNothingFromOutside) {
   EXPECT_TRUE(contains(comparison_svg(comparison, runs), "Training loss minus bf16"));
 }
 
+TEST(Comparison, ExpectsALossOfTheRecipesWhoseTableRowSaysSo) {
+  EXPECT_TRUE(costs_loss("nvfp4"));
+  for (const char* recipe : {"bf16", "bf16_ulp", "fp16", "fp8_delayed", "mxfp8", "nvfp4x", ""}) {
+    EXPECT_FALSE(costs_loss(recipe)) << recipe;
+  }
+}
+
 }  // namespace
 }  // namespace plimsoll::compare

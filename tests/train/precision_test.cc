@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
 #include <set>
 
+#include "plimsoll/base/names.h"
 #include "tests/train/planned_under_test.h"
 #include "tests/train/random_step.h"
 
@@ -17,8 +19,13 @@ namespace {
 
 using step::Recipe;
 
-constexpr Recipe all_recipes[] = {Recipe::fp16,      Recipe::fp8_delayed, Recipe::fp8_current,
-                                  Recipe::fp8_block, Recipe::mxfp8,       Recipe::nvfp4};
+// Every recipe that quantises.
+std::vector<Recipe> every_recipe() {
+  std::vector<Recipe> all = values_of<Recipe>();
+  std::erase(all, Recipe::none);
+  return all;
+}
+const std::vector<Recipe> all_recipes = every_recipe();
 
 config::Config random_config() {
   config::Config config;
@@ -158,8 +165,10 @@ TEST(Recipes, QuantiseWeightsAgainAfterEveryOptimizerStep) {
   run.setup();
   for (const char* copy_name :
        {"layers.0.mlp.down.weight.rows", "layers.0.mlp.down.weight.columns"}) {
-    const step::TensorId codes = step::find_tensor(run.run.step.program, copy_name);
-    ASSERT_GE(codes, 0);
+    const std::vector<step::Tensor>& tensors = run.run.step.program.tensors;
+    const auto found = std::ranges::find(tensors, copy_name, &step::Tensor::name);
+    ASSERT_NE(found, tensors.end());
+    const auto codes = static_cast<step::TensorId>(found - tensors.begin());
     const auto copy = [&] {
       const std::span<std::byte> bytes = run.executor->view(codes).bytes();
       return std::vector<std::byte>(bytes.begin(), bytes.end());
@@ -268,6 +277,11 @@ TEST(Patterns, MatchNamesWithStars) {
   EXPECT_TRUE(step::matches("a, layers.3.*", "layers.3.attention.qkv.weight"));
   EXPECT_FALSE(step::matches("layers.3.*", "layers.31.attention.qkv.weight"));
   EXPECT_FALSE(step::matches("", "layers.3"));
+  EXPECT_TRUE(step::matches("*a*a*", "banana"));
+  EXPECT_FALSE(step::matches("*a*n*b", "banana"));
+  std::string stars;  // answered at once, not after 2^40 tries
+  for (int i = 0; i < 40; ++i) stars += "*a";
+  EXPECT_FALSE(step::matches(stars + "*b", std::string(200, 'a')));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "plimsoll/base/error.h"
 #include "plimsoll/compare/verdict.h"
 #include "plimsoll/report/run_page.h"
+#include "plimsoll/step/recipe.h"
 
 namespace plimsoll::compare {
 
@@ -275,6 +276,11 @@ void measure_noise(const RecipeRuns* control, const RecipeRuns& references, cons
 }
 
 }  // namespace
+
+bool costs_loss(std::string_view recipe) {
+  const auto known = step::recipe_called(recipe);
+  return known && step::traits(*known).costs_loss;
+}
 
 Comparison compare(std::span<const RunCurve> runs, const ComparisonSettings& settings) {
   const std::vector<RecipeRuns> groups = grouped(runs);

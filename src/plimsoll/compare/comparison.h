@@ -32,13 +32,16 @@ struct RunCurve {
 struct ComparisonSettings {
   int64_t warmup_steps = 0;
   double margin = 0.010;  // nats; recipes of 8 and 16 bits
-  // nats; the gap of recipes named nvfp4... must lie between the two. At or below the lower one,
-  // quantisation does not look active: 4 bits cost some loss. The upper one is 1.3 times 0.08,
-  // the highest gap that small models (30M to 200M parameters, up to 100 tokens a parameter) show
-  // in the published runs of Quartet II.
+  // nats; the gap of recipes that cost loss (4 bits) must lie between the two. At or below the
+  // lower one, quantisation does not look active: 4 bits cost some loss. The upper one is 1.3 times
+  // 0.08, the highest gap that small models (30M to 200M parameters, up to 100 tokens a parameter)
+  // show in the published runs of Quartet II.
   double nvfp4_lowest = 0;
   double nvfp4_highest = 1.3 * 0.08;
 };
+
+// Whether the recipe of this name costs some loss as published (step/recipe.h).
+bool costs_loss(std::string_view recipe);
 
 struct Interval {
   double low = 0;

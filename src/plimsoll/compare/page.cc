@@ -183,7 +183,7 @@ std::string_view css_class(Verdict verdict) {
 
 // What a recipe's gap may be, for the green of its range.
 Interval allowed(const RecipeComparison& one, const ComparisonSettings& settings) {
-  if (one.recipe.starts_with("nvfp4")) return {settings.nvfp4_lowest, settings.nvfp4_highest};
+  if (costs_loss(one.recipe)) return {settings.nvfp4_lowest, settings.nvfp4_highest};
   return {-settings.margin, settings.margin};
 }
 

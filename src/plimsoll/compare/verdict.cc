@@ -16,7 +16,6 @@ namespace {
 constexpr double kNormTolerance = 0.02;   // of the median ratio of gradient norms
 constexpr double kNormTolerance4 = 0.10;  // the same of nvfp4
 
-bool has_4_bits(std::string_view recipe) { return recipe.starts_with("nvfp4"); }
 
 // How many seeds would bring half an interval below `room` if the spread stayed; 0: very many.
 int64_t seeds_needed(double sd, double room) {
@@ -129,8 +128,8 @@ Judgement judgement_of(const std::string& recipe, const PairedStatistics& paired
         Verdict::inactive,
         "the final losses equal bf16's exactly, in every seed: the quantisation was not active"};
   }
-  if (!paired.interval) return judge_one_seed(paired, has_4_bits(recipe), noise_floor);
-  return has_4_bits(recipe) ? judge_4_bits(paired, settings)
+  if (!paired.interval) return judge_one_seed(paired, costs_loss(recipe), noise_floor);
+  return costs_loss(recipe) ? judge_4_bits(paired, settings)
                             : judge_8_bits(paired, settings, noise_floor);
 }
 
@@ -158,7 +157,7 @@ std::vector<std::string> warnings_about(const RecipeComparison& one, const Compa
     warnings.push_back(std::move(warning));
   }
   if (!paired.spikes.empty()) warnings.push_back(spike_warning(paired.spikes));
-  const double tolerance = has_4_bits(one.recipe) ? kNormTolerance4 : kNormTolerance;
+  const double tolerance = costs_loss(one.recipe) ? kNormTolerance4 : kNormTolerance;
   if (std::abs(paired.grad_norm_ratio - 1) > tolerance) {
     warnings.push_back(
         fmt::format("the gradient norm is {:.3f} times bf16's (median over the steps after the "
@@ -174,7 +173,7 @@ std::vector<std::string> warnings_about(const RecipeComparison& one, const Compa
 void judge(RecipeComparison& one, const Comparison& comparison) {
   const ComparisonSettings& settings = comparison.settings;
   one.difference_limit = 3 * comparison.noise_floor +
-                         (has_4_bits(one.recipe) ? settings.nvfp4_highest : settings.margin);
+                         (costs_loss(one.recipe) ? settings.nvfp4_highest : settings.margin);
   Judgement judgement = judgement_of(one.recipe, one.paired, settings, comparison.noise_floor);
   one.verdict = judgement.verdict;
   one.reason = std::move(judgement.reason);

@@ -74,7 +74,7 @@ class Search {
 
   Candidate full_checkpointing() {
     std::vector<bool> dropped(groups_.size());
-    for (size_t i = 0; i < groups_.size(); ++i) dropped[i] = !is_layer_input(groups_[i]);
+    for (size_t i = 0; i < groups_.size(); ++i) dropped[i] = !groups_[i].enters_layer;
     return candidate(std::move(dropped));
   }
 

@@ -36,10 +36,6 @@ std::string checkpointing_effect(const PlanView& plan) {
   return fmt::format("{}: saves {} of {}", policy, to_text(without - arena), to_text(without));
 }
 
-const char* precision_name(step::Precision precision) {
-  return precision == step::Precision::bf16 ? "bf16" : "fp32";
-}
-
 }  // namespace
 
 std::vector<LiveTensor> largest_at_peak(const step::Program& program,
@@ -97,7 +93,7 @@ std::string plan_text(const PlanView& plan) {
                    plan.model.hidden, plan.model.heads, plan.model.query_groups, plan.model.vocab));
   line("step", fmt::format("{} sequences of {} tokens in micro-batches of {}, {}",
                            plan.config.global_batch, plan.config.sequence_length,
-                           plan.config.micro_batch, precision_name(plan.config.precision)));
+                           plan.config.micro_batch, name(plan.config.precision)));
   const TokenFlops flops = flops_per_token(program, plan.config);
   const std::string recompute =
       flops.recompute > 0 ? fmt::format(", recompute {}", to_text(Flops{flops.recompute})) : "";
@@ -162,7 +158,7 @@ nlohmann::json plan_json(const PlanView& plan) {
             {"ffn_hidden", plan.model.ffn_hidden},
             {"vocab", plan.model.vocab}}},
           {"step",
-           {{"precision", precision_name(plan.config.precision)},
+           {{"precision", name(plan.config.precision)},
             {"micro_batch", plan.config.micro_batch},
             {"global_batch", plan.config.global_batch},
             {"sequence_length", plan.config.sequence_length},

@@ -50,15 +50,17 @@ std::vector<SavedGroup> saved_groups(const Program& program, const cost::Device&
   const std::vector<TensorId> all = step::saved_tensors(program);
   const std::set<TensorId> saved(all.begin(), all.end());
   std::set<TensorId> grouped;
+  std::set<int> entered;  // layers
   std::vector<SavedGroup> groups;
-  const auto add = [&](const Op& op, std::vector<TensorId> tensors) {
+  const auto add = [&](const Op& op, std::vector<TensorId> tensors, bool enters_layer = false) {
     std::erase_if(tensors,
                   [&](TensorId id) { return !saved.contains(id) || grouped.contains(id); });
     if (tensors.empty()) return;
     SavedGroup group = {.tensors = tensors,
                         .layer = op.layer,
                         .name = name_in_layer(program.tensor(tensors.front()).name),
-                        .op_kind = std::string(kind_name(op))};
+                        .op_kind = std::string(kind_name(op)),
+                        .enters_layer = enters_layer};
     for (const TensorId id : tensors) {
       group.bytes += bytes(program.tensor(id));
       grouped.insert(id);
@@ -69,8 +71,9 @@ std::vector<SavedGroup> saved_groups(const Program& program, const cost::Device&
     if (op.phase != Phase::forward || op.layer < 0) continue;
     std::vector<TensorId> outputs;
     for (const step::Operand& output : op.outputs) outputs.push_back(output.tensor);
+    const bool first_of_layer = entered.insert(op.layer).second;
     if (is_fused_norm(op)) {  // the residual sum is kept or dropped apart from what follows it
-      add(op, {outputs.front()});
+      add(op, {outputs.front()}, first_of_layer);
       outputs.erase(outputs.begin());
     }
     add(op, outputs);
@@ -100,10 +103,6 @@ std::vector<size_t> drop_order(const std::vector<SavedGroup>& groups) {
     return value(a) > value(b);
   });
   return order;
-}
-
-bool is_layer_input(const SavedGroup& group) {
-  return group.name == "attention_norm.residual" || group.name == "embedding.out";
 }
 
 namespace {
@@ -138,7 +137,7 @@ Error unknown_policy(const std::string& policy) {
 TensorSet full(const std::vector<SavedGroup>& groups, int64_t layers) {
   TensorSet dropped;
   for (const SavedGroup& group : groups) {
-    if (group.layer < layers && !is_layer_input(group)) {
+    if (group.layer < layers && !group.enters_layer) {
       dropped.insert(group.tensors.begin(), group.tensors.end());
     }
   }

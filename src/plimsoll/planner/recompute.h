@@ -15,17 +15,15 @@ namespace plimsoll::planner {
 struct SavedGroup {
   std::vector<step::TensorId> tensors;
   int layer = -1;
-  std::string name;     // without the layer: "mlp.gate_up.out"
-  std::string op_kind;  // of the op that makes it
+  std::string name;           // without the layer: "mlp.gate_up.out"
+  std::string op_kind;        // of the op that makes it
+  bool enters_layer = false;  // the residual stream at a layer's start: policy "full" keeps it
   Bytes bytes;
   Seconds recompute;  // to make it again from what is kept when everything else is
 };
 
 // In forward order.
 std::vector<SavedGroup> saved_groups(const step::Program& program, const cost::Device& device);
-
-// The residual stream that enters a layer: what the policy "full" keeps of it.
-bool is_layer_input(const SavedGroup& group);
 
 // The order in which groups are best dropped: most bytes for each second of recomputation first; of
 // equal ones the early layers first, since what the backward reads at once frees nothing at the

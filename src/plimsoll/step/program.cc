@@ -27,13 +27,6 @@ TensorId add_tensor(Program& program, Tensor tensor) {
   return static_cast<TensorId>(program.tensors.size() - 1);
 }
 
-TensorId find_tensor(const Program& program, std::string_view name) {
-  const auto found = std::find_if(program.tensors.begin(), program.tensors.end(),
-                                  [&](const Tensor& tensor) { return tensor.name == name; });
-  return found == program.tensors.end() ? -1
-                                        : static_cast<TensorId>(found - program.tensors.begin());
-}
-
 TensorType type_of(const Program& program, const Operand& operand) {
   return operand.type ? *operand.type : program.tensor(operand.tensor).type;
 }

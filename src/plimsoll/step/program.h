@@ -26,9 +26,6 @@ struct Program {
 // Adds a tensor; its name must not be taken.
 TensorId add_tensor(Program&, Tensor);
 
-// The tensor called `name`; -1 when there is none.
-TensorId find_tensor(const Program&, std::string_view name);
-
 // Type of what the operand covers: its own, or the tensor's when it is the whole tensor.
 TensorType type_of(const Program&, const Operand&);
 std::vector<TensorType> types_of(const Program&, const std::vector<Operand>&);

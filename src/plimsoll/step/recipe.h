@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,26 +14,9 @@
 
 namespace plimsoll::step {
 
+// Each has one row of the table in recipe.cc, in this order.
 enum class Recipe : uint8_t { none, fp16, fp8_delayed, fp8_current, fp8_block, mxfp8, nvfp4 };
-constexpr std::string_view name(Recipe recipe) {
-  switch (recipe) {
-    case Recipe::none:
-      return "none";
-    case Recipe::fp16:
-      return "fp16";
-    case Recipe::fp8_delayed:
-      return "fp8_delayed";
-    case Recipe::fp8_current:
-      return "fp8_current";
-    case Recipe::fp8_block:
-      return "fp8_block";
-    case Recipe::mxfp8:
-      return "mxfp8";
-    case Recipe::nvfp4:
-      return "nvfp4";
-  }
-  return "";
-}
+std::string_view name(Recipe recipe);
 
 enum class GradientFormat : uint8_t { published, e4m3, e5m2 };
 constexpr std::string_view name(GradientFormat format) {
@@ -76,7 +60,26 @@ struct LinearQuantization {
   Quantization weight, weight_columns;
   Quantization gradient, gradient_columns;
 };
+
+// What a recipe is: one row a recipe, and the only place that tells them apart.
+struct RecipeTraits {
+  Recipe recipe;
+  std::string_view name;  // in configs and comparisons
+  bool costs_loss;        // as published, even where it works: comparisons expect a small gap
+  int last_bf16_percent;  // of the layers, whose products stay in bf16 unless the config says
+  LinearQuantization (*quantization)(const RecipeConfig&);
+  std::string (*describe)(const RecipeConfig&);
+};
+const RecipeTraits& traits(Recipe recipe);
+
+// The recipe that configs call `name`.
+std::optional<Recipe> recipe_called(std::string_view name);
+
 LinearQuantization quantization_of(const RecipeConfig& recipe);
+
+// Whether operands are scaled by the loss scale, or by magnitudes of earlier steps.
+bool scales_loss(const RecipeConfig& recipe);
+bool scales_delayed(const RecipeConfig& recipe);
 
 // The last layers that stay in bf16, -1 resolved.
 int64_t last_bf16_layers(const RecipeConfig& recipe, int64_t layers);

@@ -10,16 +10,24 @@ namespace plimsoll::step {
 
 namespace {
 
+// Only the last * may have to take more: an earlier one could gain nothing by it.
 bool matches_pattern(std::string_view pattern, std::string_view text) {
-  if (pattern.empty()) return text.empty();
-  if (pattern[0] == '*') {
-    for (size_t skip = 0; skip <= text.size(); ++skip) {
-      if (matches_pattern(pattern.substr(1), text.substr(skip))) return true;
+  size_t at = 0, star = std::string_view::npos, taken = 0;
+  for (size_t i = 0; i < text.size();) {
+    if (at < pattern.size() && pattern[at] == '*') {
+      star = at++;
+      taken = i;
+    } else if (at < pattern.size() && pattern[at] == text[i]) {
+      ++at;
+      ++i;
+    } else if (star != std::string_view::npos) {
+      at = star + 1;
+      i = ++taken;
+    } else {
+      return false;
     }
-    return false;
   }
-  return !text.empty() && pattern[0] == text[0] &&
-         matches_pattern(pattern.substr(1), text.substr(1));
+  return pattern.find_first_not_of('*', at) == std::string_view::npos;
 }
 
 using Operands = std::vector<Operand>;  // codes, scales?, tensor scale?
@@ -111,7 +119,7 @@ class PrecisionPass {
                                .type = {{std::max<int64_t>(1, count), 8}, Format::f32},
                                .role = Role::workspace,
                                .persistent = true});
-    if (recipe_.name != Recipe::fp8_delayed) return;
+    if (!scales_delayed(recipe_)) return;
     for (QuantizerInfo& info : step_.quantizers.list) {
       info.state = add_tensor(program(), {.name = info.name + ".amax_history",
                                           .type = {{1, recipe_.history + 1}, Format::f32},
@@ -205,7 +213,7 @@ class PrecisionPass {
                                 : is_gradient ? quantization_.gradient_columns
                                               : quantization_.input_columns};
     const int64_t number = numbers_.at({weight, operand});
-    kind.loss_scaled = recipe_.name == Recipe::fp16 && is_gradient;
+    kind.loss_scaled = scales_loss(recipe_) && is_gradient;
     kind.tensor = static_cast<uint32_t>(number);
     const int64_t row = first_row(program(), x);
     kind.layer = static_cast<uint32_t>(layer) + 0x9E3779B9u * static_cast<uint32_t>(row);
