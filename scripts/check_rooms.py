@@ -13,7 +13,7 @@ MAY_USE = {
     "numerics": {"base"},
     "model": {"base", "numerics"},
     "step": {"base", "numerics", "model"},
-    "config": STEP,
+    "config": STEP | {"data"},
     "cost": STEP,
     "planner": STEP | {"cost"},
     "runtime": STEP,

@@ -9,6 +9,7 @@
 
 #include "plimsoll/base/error.h"
 #include "plimsoll/config/fields.h"
+#include "plimsoll/numerics/bf16.h"
 #include "tests/model/random_features.h"
 
 namespace plimsoll::config {
@@ -346,6 +347,33 @@ TEST(ConfigResolve, TheWarmupEndsWithinTheRun) {
   expect_refused(config,
                  "schedule.warmup_steps = 200 is more than train.steps = 100.\n"
                  "  Use at most 100 warm-up steps, or more train.steps.");
+}
+
+// Steps of zero gradient until a second moment of 1 is below 1e-6; 20,000 if it never is.
+int steps_to_forget(float beta2) {
+  bf16 v(1.0f);
+  int step = 0;
+  while (static_cast<float>(v) > 1e-6f && step < 20000) {
+    v = bf16(beta2 * static_cast<float>(v));
+    ++step;
+  }
+  return step;
+}
+
+TEST(ConfigResolve, RefusesBf16MomentsThatWouldNeverFall) {
+  Config config = with_preset("llama-3m");
+  config.optimizer.moments = step::Moments::bf16;
+  config.optimizer.beta2 = 0.999;
+  expect_refused(config,
+                 "optimizer.beta2 = 0.999 with optimizer.moments = \"bf16\": bf16 rounds so slow a "
+                 "decay away, and the moment would never fall.\n"
+                 "  Use optimizer.beta2 up to 0.996, or optimizer.moments = \"fp32\".");
+  config.optimizer.moments = step::Moments::fp32;
+  EXPECT_NO_THROW(resolve(config));
+  for (const double beta2 : {0.9, 0.95, 0.99, 0.995, 0.996, 0.9965, 0.997, 0.998, 0.999}) {
+    EXPECT_EQ(step::decays_in_bf16(beta2), steps_to_forget(static_cast<float>(beta2)) < 20000)
+        << beta2;
+  }
 }
 
 TEST(ConfigResolve, RangesHoldForAConfigurationMadeInCode) {

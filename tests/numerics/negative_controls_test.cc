@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "plimsoll/numerics/delayed_scaling.h"
-#include "plimsoll/numerics/quality.h"
+#include "tests/numerics/quality.h"
 #include "samples.h"
 
 namespace plimsoll {

@@ -5,7 +5,7 @@
 // leaves 0.1 dB to chance for a tensor, 0.2 dB under Student's t, and 0.3 dB for a product with
 // outlier channels, of which it sees ten. One figure is our own, over 2^23 elements, because a few
 // saturated elements decide it: MX with OCP's floor under Student's t, 29.5 dB instead of 29.0.
-#include "plimsoll/numerics/quality.h"
+#include "tests/numerics/quality.h"
 
 #include <gtest/gtest.h>
 

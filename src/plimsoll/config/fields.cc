@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "plimsoll/base/names.h"
+#include "plimsoll/data/token_format.h"
 
 namespace plimsoll::config {
 
@@ -46,11 +47,11 @@ Choice choice(std::string& field, std::vector<std::string> names) {
           [&field](const std::string& name) { field = name; }};
 }
 
-Range from(double min, double max) { return {min, max, false, false}; }
-Range at_least(double min) { return {.min = min}; }
-Range above(double min) { return {.min = min, .above_min = true}; }
-constexpr Range fraction = {0, 1, false, false};
-constexpr Range fraction_below_one = {0, 1, false, true};
+Bounds from(double min, double max) { return {min, max, false, false}; }
+Bounds at_least(double min) { return {.min = min}; }
+Bounds above(double min) { return {.min = min, .above_min = true}; }
+constexpr Bounds fraction = {0, 1, false, false};
+constexpr Bounds fraction_below_one = {0, 1, false, true};
 
 // Upper bounds keep products of two sizes, and of a size and a count, inside 64 bits.
 constexpr double kLargestSize = 1 << 24;
@@ -58,8 +59,8 @@ constexpr double kMostLayers = 10000;
 constexpr double kMostSteps = 1e9;
 
 Table describe(model::ModelConfig& m) {
-  const Range size = from(1, kLargestSize);
-  const Range derived = from(0, kLargestSize);
+  const Bounds size = from(1, kLargestSize);
+  const Bounds derived = from(0, kLargestSize);
   return {
       "model",
       "The shape of the model.",
@@ -117,7 +118,7 @@ Table describe(model::ModelConfig& m) {
 }
 
 Table describe(step::StepConfig& s) {
-  const Range derived = from(0, kLargestSize);
+  const Bounds derived = from(0, kLargestSize);
   return {"step",
           "The training step: numbers and batch.",
           {{"precision", choice(s.precision),
@@ -138,7 +139,7 @@ Table describe(step::StepConfig& s) {
 }
 
 Table describe(step::RecipeConfig& r) {
-  const Range count = from(0, kMostSteps);
+  const Bounds count = from(0, kMostSteps);
   return {
       "recipe",
       "Reduced precision of the linear layers' products; docs/precision.md.",
@@ -216,7 +217,7 @@ Table describe(DataConfig& d) {
             "file to evaluate on; empty: the end of train, validation_fraction of it"},
            {"validation_fraction", &d.validation_fraction,
             "share of train held out when validation is empty", fraction_below_one},
-           {"format", choice(d.format, {"auto", "text", "llmc", "nanogpt", "plimsoll"}),
+           {"format", choice(d.format, data::format_names()),
             "format of the files; auto: found from the content"}}};
 }
 
@@ -253,7 +254,7 @@ std::string bound_text(double bound) {
   return bound == std::trunc(bound) ? fmt::format("{:.0f}", bound) : fmt::format("{}", bound);
 }
 
-std::string range_text(const Range& range) {
+std::string range_text(const Bounds& range) {
   const bool has_min = std::isfinite(range.min);
   const bool has_max = std::isfinite(range.max);
   if (has_min && has_max) {
@@ -286,7 +287,7 @@ struct Overloaded : Functions... {
 
 }  // namespace
 
-bool Range::contains(double value) const {
+bool Bounds::contains(double value) const {
   return std::isfinite(value) && (above_min ? value > min : value >= min) &&
          (below_max ? value < max : value <= max);
 }

@@ -22,7 +22,7 @@ struct Choice {
 };
 
 // The numbers a key accepts; always finite.
-struct Range {
+struct Bounds {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
   bool above_min = false;  // min itself is excluded
@@ -38,7 +38,7 @@ struct Field {
   std::string key;
   std::variant<bool*, std::optional<bool>*, int*, int64_t*, double*, std::string*, Choice> value;
   std::string description;
-  Range range = {};  // of a number
+  Bounds range = {};  // of a number
 };
 
 struct Table {

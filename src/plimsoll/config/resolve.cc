@@ -2,12 +2,12 @@
 
 #include "plimsoll/base/units.h"
 #include "plimsoll/config/fields.h"
+#include "plimsoll/data/tokenizer.h"
 
 namespace plimsoll::config {
 
 namespace {
 
-constexpr int64_t kByteVocab = 264;  // 256 bytes and the special tokens of the byte tokenizer
 constexpr int64_t kSequenceLength = 256;
 constexpr int64_t kHeadChunkBytes = int64_t{32} << 20;
 constexpr int64_t kHeadChunkTokens = 64;  // chunks are multiples of it, for the matrix products
@@ -62,6 +62,20 @@ void check_positions(const Config& config) {
       fmt::format("Use a sequence of at most {} tokens, or more model.max_positions.", positions));
 }
 
+void check_moments(const step::OptimizerConfig& optimizer) {
+  if (optimizer.moments != step::Moments::bf16) return;
+  for (const auto& [key, beta] :
+       {std::pair("beta1", optimizer.beta1), {"beta2", optimizer.beta2}}) {
+    if (step::decays_in_bf16(beta)) continue;
+    throw Error(
+        Exit::usage,
+        fmt::format("optimizer.{} = {} with optimizer.moments = \"bf16\": bf16 rounds so slow "
+                    "a decay away, and the moment would never fall.",
+                    key, beta),
+        fmt::format("Use optimizer.{} up to 0.996, or optimizer.moments = \"fp32\".", key));
+  }
+}
+
 void check_recipe(const Config& config) {
   const step::RecipeConfig& recipe = config.recipe;
   if (recipe.name == step::Recipe::none) return;
@@ -96,7 +110,7 @@ Config resolve(Config config) {
   if (step.sequence_length == 0) step.sequence_length = kSequenceLength;
   check_batch(step);
 
-  if (config.model.vocab == 0) config.model.vocab = kByteVocab;
+  if (config.model.vocab == 0) config.model.vocab = data::kByteVocabulary;
   const bool learned =
       config.model.positions.value_or(model::features_of(config.model.family).positions) ==
       model::Positions::learned;
@@ -106,6 +120,7 @@ Config resolve(Config config) {
   config.model = model::resolve(config.model);
   check_positions(config);
   check_recipe(config);
+  check_moments(config.optimizer);
 
   if (step.head_chunk == 0) step.head_chunk = head_chunk(config.model.vocab);
   step.head_chunk = std::min(step.head_chunk, step.micro_batch * step.sequence_length);

@@ -172,21 +172,24 @@ std::string_view name(TokenFormat format) {
   return "?";
 }
 
+std::vector<std::string> format_names() {
+  std::vector<std::string> names = {"auto"};
+  for (const auto& [known, format] : kNames) names.emplace_back(known);
+  return names;
+}
+
 std::optional<TokenFormat> parse_format(std::string_view text) {
   if (text == "auto") return std::nullopt;
-  std::vector<std::string> names = {"auto"};
-  std::string known_names = "auto";
   for (const auto& [known, format] : kNames) {
     if (known == text) return format;
-    names.emplace_back(known);
-    known_names += fmt::format(", {}", known);
   }
+  const std::vector<std::string> names = format_names();
   const std::string similar = nearest(text, names);
   throw Error(Exit::usage,
               fmt::format("data.format = \"{}\" is not a format of token files.", text),
               fmt::format("{}Known: {}.",
                           similar.empty() ? "" : fmt::format("Did you mean \"{}\"? ", similar),
-                          known_names));
+                          fmt::join(names, ", ")));
 }
 
 TokenFormat detect_format(const fs::path& path, ByteSpan beginning) {

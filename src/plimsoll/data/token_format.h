@@ -13,13 +13,18 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace plimsoll::data {
 
 enum class TokenFormat : uint8_t { text, llmc, nanogpt, plimsoll };
 
 std::string_view name(TokenFormat format);
+
+// What data.format may say: "auto", then every name.
+std::vector<std::string> format_names();
 
 // "auto" is nullopt. Raises Exit::usage for an unknown name, with the nearest and all known ones.
 std::optional<TokenFormat> parse_format(std::string_view name);

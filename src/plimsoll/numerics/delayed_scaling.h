@@ -24,9 +24,10 @@ constexpr std::string_view name(AmaxAlgorithm algorithm) {
   return "";
 }
 
-// State of one tensor. The history, of one value or more, starts at 0 and the scale at 1; both
-// belong to the caller and go into checkpoints. history[0] collects the current step's magnitude,
-// the rest are those of earlier steps, oldest first.
+// State of one tensor, which belongs to the caller and goes into checkpoints. The history, of one
+// value or more, starts at 0: history[0] collects the current step's magnitude, the rest are those
+// of earlier steps, oldest first. What the scale is before the first update is the caller's choice
+// (step/ops/quantize.h: 0, for none yet).
 struct DelayedScaling {
   std::span<float> history;
   float& scale;

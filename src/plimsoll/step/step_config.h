@@ -44,6 +44,11 @@ constexpr std::string_view name(Moments moments) {
   return "";
 }
 
+// Whether a moment with this beta can fall when it is rounded to bf16 every step: its 8 bits keep a
+// value that changes by less than half of 2^-7, so it would stand still for ever, however small the
+// gradients become.
+constexpr bool decays_in_bf16(double beta) { return 1 - beta >= 0x1p-8; }
+
 struct OptimizerConfig {
   double beta1 = 0.9;
   double beta2 = 0.95;

@@ -128,7 +128,9 @@ std::vector<planner::WhatIf> what_ifs(const PlannedRun& run, const runtime::Back
       c.recipe.bf16_weights = true;
     });
   }
-  if (run.config.optimizer.moments == step::Moments::fp32) {
+  if (const step::OptimizerConfig& optimizer = run.config.optimizer;
+      optimizer.moments == step::Moments::fp32 && step::decays_in_bf16(optimizer.beta1) &&
+      step::decays_in_bf16(optimizer.beta2)) {
     consider("optimizer.moments = \"bf16\"",
              [](config::Config& c) { c.optimizer.moments = step::Moments::bf16; });
   }
