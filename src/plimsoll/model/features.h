@@ -38,12 +38,15 @@ constexpr std::string_view name(Positions positions) {
 // Between the two products of the MLP.
 enum class Activation : uint8_t {
   swiglu,  // silu(gate) * up
+  geglu,   // gelu(gate) * up, tanh form
   gelu,    // of one projection, tanh form
 };
 constexpr std::string_view name(Activation activation) {
   switch (activation) {
     case Activation::swiglu:
       return "swiglu";
+    case Activation::geglu:
+      return "geglu";
     case Activation::gelu:
       return "gelu";
   }
@@ -51,7 +54,16 @@ constexpr std::string_view name(Activation activation) {
 }
 
 // Whether the MLP's first product makes a gate beside its other half.
-constexpr bool is_gated(Activation activation) { return activation != Activation::gelu; }
+constexpr bool is_gated(Activation activation) {
+  switch (activation) {
+    case Activation::swiglu:
+    case Activation::geglu:
+      return true;
+    case Activation::gelu:
+      return false;
+  }
+  return false;
+}
 
 enum class Family : uint8_t { llama, gpt2 };
 constexpr std::string_view name(Family family) {

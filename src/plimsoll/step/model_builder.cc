@@ -142,6 +142,9 @@ TensorId ModelBuilder::add_mlp(const std::string& prefix, TensorId x) {
     case model::Activation::swiglu:
       act = add_activation(prefix + ".swiglu", Glu{.gate = Gate::silu}, {{inner}});
       break;
+    case model::Activation::geglu:
+      act = add_activation(prefix + ".geglu", Glu{.gate = Gate::gelu}, {{inner}});
+      break;
     case model::Activation::gelu: {
       std::vector<Operand> inputs = {{inner}};
       if (bias) inputs.push_back({weight(prefix + ".up.bias")});

@@ -21,7 +21,7 @@ RC_GTEST_PROP(Glu, EqualsTheReference, ()) {
   const Gate gate = Draw::gate();
   const Format format = Draw::activation_format();
   const int64_t tokens = Draw::size(1, 30), f = Draw::size(1, 100);
-  const Reals gate_up = draw.reals(tokens * 2 * f, format, 3);
+  const Reals gate_up = draw.reals(tokens * 2 * f, format, 1.4);
   const Reals expected = reference::glu(gate, gate_up, f);
 
   const Tensor gate_up_tensor(format, tokens, 2 * f, gate_up);
@@ -121,7 +121,7 @@ RC_GTEST_PROP(Activations, StayFiniteForLargeArgumentsAndKeepNan, ()) {
       RC_ASSERT(std::isnan(y[2]));
     }
     const Reals dgate = out[2].values();
-    expect_close("dgate", {dgate[0], dgate[1]}, {1, 0}, {1e-6, 1e-30});
+    expect_close("dgate", {dgate[0], dgate[1]}, {1, 0}, {1e-6, 1e-12});
     RC_ASSERT(std::isnan(dgate[2]));
   });
 }

@@ -14,6 +14,8 @@ std::string_view kind_name(const Glu& kind) {
   switch (kind.gate) {
     case Gate::silu:
       return "swi_glu";
+    case Gate::gelu:
+      return "ge_glu";
   }
   return "?";
 }
@@ -22,6 +24,8 @@ std::string_view kind_name(const GluBackward& kind) {
   switch (kind.gate) {
     case Gate::silu:
       return "swi_glu_backward";
+    case Gate::gelu:
+      return "ge_glu_backward";
   }
   return "?";
 }

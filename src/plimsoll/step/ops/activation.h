@@ -2,6 +2,7 @@
 //
 // Gated: y = f(gate) * up.  Shazeer 2020, "GLU Variants Improve Transformer".
 //   SwiGLU: f = silu, silu(z) = z / (1 + exp(-z))
+//   GeGLU:  f = g, below
 // GELU (tanh form): g(u) = u/2 (1 + tanh(sqrt(2/pi) (u + 0.044715 u^3))), u = x (+ bias).
 //                   Hendrycks & Gimpel 2016.
 #pragma once
@@ -13,14 +14,14 @@
 namespace plimsoll::step {
 
 // The function of the gate.
-enum class Gate : uint8_t { silu };
-inline constexpr std::array gates = {Gate::silu};
+enum class Gate : uint8_t { silu, gelu };
+inline constexpr std::array gates = {Gate::silu, Gate::gelu};
 
 // inputs: gate_up (T, 2f), gate in columns [0, f), up in [f, 2f)   outputs: y (T, f)
 struct Glu : FfnActivation {
   Gate gate = Gate::silu;
 };
-std::string_view kind_name(const Glu&);  // "swi_glu"
+std::string_view kind_name(const Glu&);  // "swi_glu", "ge_glu"
 OutputTypes infer(const Glu&, InputTypes in);
 void differentiate(const Glu&, const Op&, GradientBuilder&);
 Flops flops(const Glu&, InputTypes in);
@@ -29,7 +30,7 @@ Flops flops(const Glu&, InputTypes in);
 struct GluBackward : NotDifferentiated {
   Gate gate = Gate::silu;
 };
-std::string_view kind_name(const GluBackward&);  // "swi_glu_backward"
+std::string_view kind_name(const GluBackward&);  // "swi_glu_backward", ...
 OutputTypes infer(const GluBackward&, InputTypes in);
 Flops flops(const GluBackward&, InputTypes in);
 

@@ -49,6 +49,8 @@ void with_gate(Gate gate, Function&& function) {
   switch (gate) {
     case Gate::silu:
       return function(Silu{});
+    case Gate::gelu:
+      return function(GeluTanh{});
   }
 }
 

@@ -325,6 +325,8 @@ ValueAndSlope apply(Gate gate, double z) {
   switch (gate) {
     case Gate::silu:
       return silu(z);
+    case Gate::gelu:
+      return gelu_tanh(z);
   }
   return {};
 }
