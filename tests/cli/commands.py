@@ -32,7 +32,7 @@ train = "{corpus}"
 
 [train]
 steps = 30
-eval_batches = 2
+eval_batches = 2  # of 4 sequences
 
 [checkpoint]
 every = 5

@@ -136,7 +136,7 @@ TEST(ConfigRead, AnUnknownKeyIsRefusedWithItsLineAndTheNearest) {
       refusal_of(kSmall + "\n# comment\n[train]\nseed = 2\nstepz = 5\n"),
       "config.toml:7: unknown key train.stepz.\n"
       "  Did you mean train.steps? The keys of [train] are steps, seed, perturb_weights, threads, "
-      "eval_every, eval_batches, memory_limit, run_directory.");
+      "eval_every, eval_sequences, eval_batches, memory_limit, run_directory.");
   expect_starts_with(refusal_of("[train]\nlr = 0.1\n"),
                      "config.toml:2: unknown key train.lr.\n  Did you mean schedule.lr? ");
   expect_starts_with(refusal_of("steps = 5\n"),
@@ -145,7 +145,7 @@ TEST(ConfigRead, AnUnknownKeyIsRefusedWithItsLineAndTheNearest) {
                      "--set model.head=3: unknown key model.head.\n  Did you mean model.heads? ");
   EXPECT_EQ(refusal_of("[checkpoint]\nqqqqqqqq = 1\n"),
             "config.toml:2: unknown key checkpoint.qqqqqqqq.\n"
-            "  The keys of [checkpoint] are every, keep_last, in_background.");
+            "  The keys of [checkpoint] are every, keep_last, in_background, directory.");
 }
 
 TEST(ConfigRead, AnUnknownTableIsRefusedWithTheNearest) {
@@ -222,7 +222,7 @@ TEST(ConfigRead, NumbersOutOfRangeAreRefused) {
                               "train.threads=-1",
                               "train.threads=4294967297",
                               "train.seed=-1",
-                              "train.eval_batches=0",
+                              "train.eval_sequences=0",
                               "checkpoint.every=-1"}) {
     EXPECT_NE(refusal_of("", {setting}).find("is out of range."), std::string::npos)
         << setting << ": " << refusal_of("", {setting});

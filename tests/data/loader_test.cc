@@ -165,15 +165,16 @@ RC_GTEST_PROP(Loader, RanksTogetherCoverExactlyTheGlobalOrder, (uint64_t seed)) 
   RC_ASSERT(gathered == global);
 }
 
-std::vector<int64_t> validation_windows(const Dataset& dataset, int64_t batches,
+std::vector<int64_t> validation_windows(const Dataset& dataset, int64_t sequences,
                                         int64_t micro_batch, Share share = {}) {
-  const ValidationBatches validation(dataset, batches, micro_batch, share);
+  const ValidationBatches validation(dataset, sequences, micro_batch, share);
   const int64_t length = dataset.sequence_length;
   std::vector<int32_t> tokens(static_cast<size_t>(micro_batch * length)), targets(tokens);
   std::vector<int64_t> windows;
   for (int64_t b = 0; b < validation.size(); ++b) {
-    validation.read(b, tokens, targets);
-    for (int64_t i = 0; i < micro_batch; ++i) {
+    const int64_t rows = validation.read(b, tokens, targets);
+    EXPECT_TRUE(rows == micro_batch || b + 1 == validation.size());
+    for (int64_t i = 0; i < rows; ++i) {
       const size_t at = static_cast<size_t>(i * length);
       EXPECT_EQ(targets[at], tokens[at] + 1) << "batch " << b << ", sequence " << i;
       windows.push_back(tokens[at] / length);
@@ -182,25 +183,27 @@ std::vector<int64_t> validation_windows(const Dataset& dataset, int64_t batches,
   return windows;
 }
 
-TEST(ValidationBatches, SpreadOverTheSplitInOrder) {
+TEST(ValidationBatches, SpreadOverTheSplitInOrderHoweverTheyAreBatched) {
   const Counting data(1, 20, 2);
-  EXPECT_EQ(validation_windows(data.dataset, 2, 2), (std::vector<int64_t>{0, 5, 10, 15}));
-  EXPECT_EQ(validation_windows(data.dataset, 2, 3), (std::vector<int64_t>{0, 3, 6, 10, 13, 16}));
+  for (const int64_t micro : {1, 2, 3, 4, 5, 32}) {
+    EXPECT_EQ(validation_windows(data.dataset, 4, micro), (std::vector<int64_t>{0, 5, 10, 15}));
+    EXPECT_EQ(validation_windows(data.dataset, 6, micro),
+              (std::vector<int64_t>{0, 3, 6, 10, 13, 16}));
+  }
 }
 
-TEST(ValidationBatches, AreFewerOrRepeatWhenTheSplitIsShort) {
+TEST(ValidationBatches, AreAllWindowsOfAShortSplit) {
   const Counting data(1, 5, 2);
-  EXPECT_EQ(validation_windows(data.dataset, 16, 2), (std::vector<int64_t>{0, 1, 2, 3}));
-  EXPECT_EQ(validation_windows(data.dataset, 16, 8),
-            (std::vector<int64_t>{0, 0, 1, 1, 2, 3, 3, 4}));
+  EXPECT_EQ(validation_windows(data.dataset, 16, 2), (std::vector<int64_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(validation_windows(data.dataset, 16, 8), (std::vector<int64_t>{0, 1, 2, 3, 4}));
 }
 
 TEST(ValidationBatches, AreSharedByTheRanks) {
   const Counting data(1, 20, 2);
-  const auto even = validation_windows(data.dataset, 2, 1, {0, 2});
-  const auto odd = validation_windows(data.dataset, 2, 1, {1, 2});
-  EXPECT_EQ(even, (std::vector<int64_t>{0, 10}));
-  EXPECT_EQ(odd, (std::vector<int64_t>{5, 15}));
+  EXPECT_EQ(validation_windows(data.dataset, 2, 1, {0, 2}), (std::vector<int64_t>{0}));
+  EXPECT_EQ(validation_windows(data.dataset, 2, 1, {1, 2}), (std::vector<int64_t>{10}));
+  EXPECT_EQ(validation_windows(data.dataset, 5, 2, {0, 2}), (std::vector<int64_t>{0, 8, 16}));
+  EXPECT_EQ(validation_windows(data.dataset, 5, 2, {1, 2}), (std::vector<int64_t>{4, 12}));
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST(Allocations, OfAStepWithItsCheckpointAreSmall) {
       config.step = {
           .precision = precision, .micro_batch = 2, .global_batch = 4, .sequence_length = 256};
       config.data.train = folder.write("corpus.txt", text);
-      config.train.eval_batches = 2;
+      config.train.eval_sequences = 3;
       config = config::resolve(config);
       const auto backend = cpu::make_cpu_backend(2);
       const data::Dataset dataset =

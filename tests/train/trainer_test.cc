@@ -36,7 +36,7 @@ class Trainers : public ::testing::Test {
     config.schedule.lr = 1e-2;
     config.data.train = folder_ / "corpus.txt";
     config.train.steps = 20;
-    config.train.eval_batches = 2;
+    config.train.eval_sequences = 5;
     return config;
   }
 
@@ -157,6 +157,25 @@ TEST_F(Trainers, GetTheSameGradientHoweverABatchIsCut) {
   }
   EXPECT_NEAR(norms[1] / norms[0], 1, 1e-5);
   EXPECT_NEAR(norms[2] / norms[0], 1, 1e-5);
+}
+
+// Whatever is computed at once: the same sequences, summed in the same order.
+TEST_F(Trainers, EvaluateToTheSameBitsForAnyMicroBatch) {
+  for (const auto precision : {step::Precision::fp32, step::Precision::bf16}) {
+    std::vector<double> held_out;
+    for (const int64_t micro : {1, 2, 3, 4, 7}) {
+      config::Config config = small_config();
+      config.step.precision = precision;
+      config.step.micro_batch = config.step.global_batch = micro;
+      config = config::resolve(config);
+      const data::Dataset dataset = open(config);
+      const PlannedRun run = plan_run(config, *backend_);
+      Trainer trainer(run, *backend_, dataset);
+      trainer.start_fresh();
+      held_out.push_back(trainer.evaluate());
+    }
+    for (const double loss : held_out) EXPECT_EQ(loss, held_out.front());
+  }
 }
 
 RC_GTEST_FIXTURE_PROP(Trainers, AllocateWhatWasPlannedToTheByte, ()) {

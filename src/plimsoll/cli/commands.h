@@ -31,5 +31,6 @@ struct ConfigArguments {
 };
 void add_config_arguments(CLI::App& command, ConfigArguments& arguments);
 config::Config read(const ConfigArguments& arguments);  // resolved
+std::string name(const ConfigArguments& arguments);  // of the file without its folder, or the preset
 
 }  // namespace plimsoll::cli

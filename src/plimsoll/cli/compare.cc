@@ -36,8 +36,7 @@ Exit compare(const CompareArguments& arguments) {
   if (arguments.seeds > 0) options.seeds = arguments.seeds;
   options.directory = arguments.directory.empty()
                           ? std::filesystem::path("runs") /
-                                (std::filesystem::path(arguments.config.path).stem().string() +
-                                 (arguments.full ? "-full" : "-quick"))
+                                (name(arguments.config) + (arguments.full ? "-full" : "-quick"))
                           : std::filesystem::path(arguments.directory);
   return compare::run_comparison(config, options, std::cout);
 }
@@ -62,7 +61,7 @@ void add_compare(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1000));
   command
       ->add_option("--directory", arguments->directory,
-                   "where the runs go; default runs/<name of CONFIG>-quick or -full")
+                   "where the runs go; default runs/<name of CONFIG or preset>-quick or -full")
       ->type_name("DIR");
   command->footer(
       "The same command continues a comparison that was interrupted.\n\n"

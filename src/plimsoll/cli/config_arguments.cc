@@ -28,4 +28,9 @@ config::Config read(const ConfigArguments& arguments) {
   return config::resolve(config::read_config(arguments.path, settings));
 }
 
+std::string name(const ConfigArguments& arguments) {
+  return arguments.path.empty() ? arguments.preset
+                                : std::filesystem::path(arguments.path).stem().string();
+}
+
 }  // namespace plimsoll::cli

@@ -47,7 +47,7 @@ PlannedTraining planned(const config::Config& base, const CompareOptions& option
       choice.set(recipe);
     }
   }
-  run.config = config::resolve(config);
+  run.config = train::with_absolute_paths(config::resolve(config));
   run.directory = options.directory / fmt::format("{}-seed{}", recipe, seed);
   return run;
 }
@@ -61,7 +61,10 @@ bool is_finished(const PlannedTraining& run) {
 
 void require_same_config(const PlannedTraining& run) {
   const std::filesystem::path path = run.directory / "run.toml";
-  if (!std::filesystem::exists(path) || read_file(path) == config::to_toml(run.config)) return;
+  if (!std::filesystem::exists(path)) return;
+  // As they are now: a version that knows more keys, or absolute paths, compares all the same.
+  const config::Config there = config::resolve(config::read_config(path, {}));
+  if (config::to_toml(train::with_absolute_paths(there)) == config::to_toml(run.config)) return;
   throw Error(Exit::usage,
               fmt::format("{} was made with another configuration.", run.directory.string()),
               "Use another --directory, or remove this one.");
@@ -122,16 +125,14 @@ Exit run_comparison(const config::Config& base, const CompareOptions& options, s
       std::ostringstream own_output;
       try {
         const Exit exit = train::run_training(
-            run.config,
-            {.directory = run.directory, .resume = std::filesystem::exists(run.directory)},
+            run.config, {.directory = run.directory, .start = train::Start::start_or_continue},
             own_output);
         if (exit == Exit::interrupted) {
           out << "interrupted; the same command continues\n";
           return exit;
         }
-      } catch (const Error& error) {
-        if (error.code() != Exit::data) throw;  // diverged: that is a result
-        failure = error.message();
+      } catch (const train::Diverged& diverged) {
+        failure = diverged.message();  // a result; every other error ends the comparison
       }
       ++trained;
     }

@@ -56,7 +56,8 @@ struct TrainConfig {
   bool perturb_weights = false;  // start one ulp away: the noise floor of a comparison
   int threads = 0;               // 0: all cores
   int64_t eval_every = 0;        // steps between evaluations; 0: only at the end
-  int64_t eval_batches = 16;     // micro-batches of held-out tokens an evaluation
+  int64_t eval_sequences = 64;   // held-out sequences an evaluation, whatever the batch
+  int64_t eval_batches = 0;      // global batches instead; resolve makes it eval_sequences
   std::string memory_limit;      // "12 GiB"; empty: what the machine has available
   std::string run_directory;     // empty: runs/<config file's name>
 };
@@ -65,6 +66,7 @@ struct CheckpointConfig {
   int64_t every = 0;          // steps between checkpoints; 0: only at the end and on a signal
   int64_t keep_last = 2;      // older ones are removed after a newer one is complete; 0: keep all
   bool in_background = true;  // snapshot, then write beside the compute; needs memory for a copy
+  std::string directory;      // empty: `checkpoints` in the run directory
 };
 
 struct Config {

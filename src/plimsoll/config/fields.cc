@@ -232,8 +232,12 @@ Table describe(TrainConfig& t) {
        {"threads", &t.threads, "CPU threads; 0: all cores", from(0, 4096)},
        {"eval_every", &t.eval_every, "steps between evaluations; 0: only at the end",
         from(0, kMostSteps)},
-       {"eval_batches", &t.eval_batches, "micro-batches of held-out tokens in an evaluation",
+       {"eval_sequences", &t.eval_sequences,
+        "held-out sequences in an evaluation, spread evenly over them: the same ones at every "
+        "evaluation, however they are batched",
         from(1, kMostSteps)},
+       {"eval_batches", &t.eval_batches,
+        "eval_sequences, given in global batches; 0: eval_sequences says it", from(0, kMostSteps)},
        {"memory_limit", &t.memory_limit,
         "memory the run may use, for example \"12 GiB\"; empty: what the machine has available"},
        {"run_directory", &t.run_directory,
@@ -246,7 +250,10 @@ Table describe(CheckpointConfig& c) {
           {{"every", &c.every, "steps between checkpoints; 0: only at the end and on a signal",
             from(0, kMostSteps)},
            {"keep_last", &c.keep_last, "checkpoints kept, the newest; 0: all", from(0, kMostSteps)},
-           {"in_background", &c.in_background, "write beside the compute, from a copy in memory"}}};
+           {"in_background", &c.in_background, "write beside the compute, from a copy in memory"},
+           {"directory", &c.directory,
+            "where they are kept, for example a folder that is copied to another machine; empty: "
+            "checkpoints in the run directory"}}};
 }
 
 // A whole number without exponent, anything else in its shortest form.

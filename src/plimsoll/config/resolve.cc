@@ -109,6 +109,10 @@ Config resolve(Config config) {
   if (step.global_batch == 0) step.global_batch = step.micro_batch;
   if (step.sequence_length == 0) step.sequence_length = kSequenceLength;
   check_batch(step);
+  if (config.train.eval_batches > 0) {
+    config.train.eval_sequences = config.train.eval_batches * step.global_batch;
+    config.train.eval_batches = 0;
+  }
 
   if (config.model.vocab == 0) config.model.vocab = data::kByteVocabulary;
   const bool learned =

@@ -53,33 +53,40 @@ void Loader::next(std::span<int32_t> tokens, std::span<int32_t> targets) {
   position_ += micro_batch * world;
 }
 
-ValidationBatches::ValidationBatches(const Dataset& dataset, int64_t batches, int64_t micro_batch,
+ValidationBatches::ValidationBatches(const Dataset& dataset, int64_t sequences, int64_t micro_batch,
                                      Share share)
     : split_(dataset.validation),
       sequence_length_(dataset.sequence_length),
-      windows_(split_.windows(sequence_length_)),
-      batches_(batches),
+      windows_(split_.tokens() > 0 ? split_.windows(sequence_length_) : 0),
+      sequences_(std::min(sequences, windows_)),
       micro_batch_(micro_batch),
       share_(share) {
-  check(batches > 0 && micro_batch > 0, "a positive number of validation batches");
+  check(sequences > 0 && micro_batch > 0, "a positive number of validation sequences");
   check_share(share);
-  batches_ = std::min(batches, std::max<int64_t>(1, windows_ / (micro_batch * share.world_size)));
 }
 
-void ValidationBatches::read(int64_t batch, std::span<int32_t> tokens,
-                             std::span<int32_t> targets) const {
+int64_t ValidationBatches::size() const {
+  const int64_t rows = micro_batch_ * share_.world_size;
+  return (sequences_ + rows - 1) / rows;
+}
+
+int64_t ValidationBatches::read(int64_t batch, std::span<int32_t> tokens,
+                                std::span<int32_t> targets) const {
   const size_t length = static_cast<size_t>(sequence_length_);
-  check(batch >= 0 && batch < batches_, "a validation batch that exists");
+  check(batch >= 0 && batch < size(), "a validation batch that exists");
   check(tokens.size() == targets.size() &&
             tokens.size() == static_cast<size_t>(micro_batch_) * length,
         "a validation micro-batch of whole sequences");
-  const int64_t samples = batches_ * micro_batch_ * share_.world_size;
+  int64_t rows = 0;
   for (int64_t i = 0; i < micro_batch_; ++i) {
-    const int64_t sample = (batch * micro_batch_ + i) * share_.world_size + share_.rank;
+    const int64_t wanted = (batch * micro_batch_ + i) * share_.world_size + share_.rank;
+    const int64_t sequence = std::min(wanted, sequences_ - 1);
+    rows += wanted < sequences_;
     const size_t row = static_cast<size_t>(i) * length;
-    split_.read_window(sample * windows_ / samples, tokens.subspan(row, length),
+    split_.read_window(sequence * windows_ / sequences_, tokens.subspan(row, length),
                        targets.subspan(row, length));
   }
+  return rows;
 }
 
 }  // namespace plimsoll::data

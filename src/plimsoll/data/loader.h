@@ -47,23 +47,28 @@ class Loader {
   Shuffle shuffle_;
 };
 
-// The same windows at every evaluation, in order, spread evenly over the validation split.
-// Every micro-batch is full: there are fewer when the split is short, and in a split that does not
-// fill a single one windows repeat.
+// The same windows at every evaluation, in order, spread evenly over the validation split: as many
+// as are wanted, or all where the split has fewer. Which ones does not depend on how they are
+// batched: sequence k is row k / world_size of rank k mod world_size.
 class ValidationBatches {
  public:
-  // `batches` > 0 micro-batches of `micro_batch` sequences a rank are wanted.
-  ValidationBatches(const Dataset& dataset, int64_t batches, int64_t micro_batch, Share share = {});
+  // `sequences` > 0 are wanted, in micro-batches of `micro_batch` a rank.
+  ValidationBatches(const Dataset& dataset, int64_t sequences, int64_t micro_batch,
+                    Share share = {});
 
-  int64_t size() const { return batches_; }
-  // Micro-batch `batch` (0 <= batch < size()), laid out as Loader::next does.
-  void read(int64_t batch, std::span<int32_t> tokens, std::span<int32_t> targets) const;
+  // Micro-batches; 0 when nothing is held out. The same on every rank.
+  int64_t size() const;
+  // Sequences of all ranks together.
+  int64_t sequences() const { return sequences_; }
+  // Fills micro-batch `batch` (0 <= batch < size()), laid out as Loader::next does, and gives the
+  // rows that count: those after them repeat a sequence of the set.
+  int64_t read(int64_t batch, std::span<int32_t> tokens, std::span<int32_t> targets) const;
 
  private:
   Split split_;
   int64_t sequence_length_;
   int64_t windows_;
-  int64_t batches_;
+  int64_t sequences_;
   int64_t micro_batch_;
   Share share_;
 };

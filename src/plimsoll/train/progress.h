@@ -51,8 +51,7 @@ struct ProgressOptions {
   std::function<Seconds()> clock = {};  // empty: the steady clock
 };
 
-// May be used from several threads: a note from the thread that writes checkpoints does not damage
-// the bar.
+// May be used from several threads: a note of another one does not damage the bar.
 class Progress {
  public:
   Progress(std::ostream& out, ProgressOptions options);

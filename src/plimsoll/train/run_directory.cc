@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "plimsoll/base/error.h"
+#include "plimsoll/base/shell.h"
 
 namespace plimsoll::train {
 
@@ -22,14 +23,27 @@ namespace {
 
 constexpr std::string_view metrics_name = "metrics.jsonl";
 constexpr std::string_view events_name = "events.jsonl";
+constexpr std::string_view failure_name = "failure.json";
 
-bool holds_a_run(const fs::path& path) {
+bool holds_metrics(const fs::path& path) {
   std::error_code missing;
   const auto bytes = fs::file_size(path / metrics_name, missing);
-  if (!missing && bytes > 0) return true;
-  // Folders of the checkpoints themselves; hidden ones are what a killed save left.
-  return std::ranges::any_of(names_in(path / "checkpoints"),
+  return !missing && bytes > 0;
+}
+
+// Folders of the checkpoints themselves; hidden ones are what a killed save left.
+bool holds_checkpoints(const fs::path& path) {
+  return std::ranges::any_of(names_in(path),
                              [](const std::string& name) { return !name.starts_with('.'); });
+}
+
+FileLock lock_or_refuse(const fs::path& path) {
+  std::optional<FileLock> lock = FileLock::try_acquire(path / ".lock");
+  if (lock) return std::move(*lock);
+  throw Error(Exit::usage, fmt::format("{} is in use by another run.", path.string()),
+              fmt::format("Wait until it ends (`fuser {}` shows its process), or choose another "
+                          "train.run_directory.",
+                          shell_quoted((path / ".lock").string())));
 }
 
 void remove_abandoned_temporaries(const fs::path& path) {
@@ -65,21 +79,38 @@ void RunDirectory::write_summary(const ordered_json& summary) const {
   write_file_atomically(path_ / "summary.json", indented(summary));
 }
 
-RunDirectory create_run_directory(const fs::path& path, bool resume) {
+void RunDirectory::write_failure(const ordered_json& failure) const {
+  write_file_atomically(path_ / failure_name, indented(failure));
+}
+
+void RunDirectory::remove_failure() const { remove_tree(path_ / failure_name); }
+
+json RunDirectory::summary() const {
+  const fs::path path = path_ / "summary.json";
+  if (!fs::exists(path)) return nullptr;
+  const json summary = json::parse(read_file(path), nullptr, false);
+  return summary.is_object() ? summary : json(nullptr);
+}
+
+RunDirectory create_run_directory(const fs::path& path, bool resume, fs::path checkpoints) {
+  const bool apart = !checkpoints.empty();
+  RunDirectory directory;
+  directory.path_ = path;
+  directory.checkpoints_ = apart ? std::move(checkpoints) : path / "checkpoints";
   make_directories(path);
-  std::optional<FileLock> lock = FileLock::try_acquire(path / ".lock");
-  if (!lock) {
-    throw Error(Exit::usage, fmt::format("{} is in use by another run.", path.string()),
-                fmt::format("Wait until it ends (`fuser {}` shows its process), or choose another "
-                            "train.run_directory.",
-                            (path / ".lock").string()));
+  directory.locks_.push_back(lock_or_refuse(path));
+  if (apart) {
+    make_directories(directory.checkpoints_);
+    directory.locks_.push_back(lock_or_refuse(directory.checkpoints_));
   }
-  if (!resume && holds_a_run(path)) {
-    throw Error(Exit::usage, fmt::format("{} holds an earlier run.", path.string()),
-                "Continue it with --resume, or choose another train.run_directory.");
+  if (!resume && (holds_metrics(path) || holds_checkpoints(directory.checkpoints_))) {
+    const fs::path& holder = holds_metrics(path) ? path : directory.checkpoints_;
+    throw Error(Exit::usage,
+                fmt::format("{} holds an earlier run.", (apart ? holder : path).string()),
+                "Continue it with --resume or --continue, or choose another train.run_directory.");
   }
   remove_abandoned_temporaries(path);
-  return RunDirectory(path, std::move(*lock));
+  return directory;
 }
 
 JsonLines::JsonLines(fs::path path)

@@ -1,6 +1,7 @@
 // The run directory: everything one run leaves behind.
 //
 //   run.toml  plan.json  summary.json    whole or absent
+//   failure.json                         failure.h: only while the last start failed
 //   metrics.jsonl                        one line a step
 //   events.jsonl                         what happened when
 //   checkpoints/step-N/                  checkpoint.h
@@ -12,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plimsoll/base/files.h"
 
@@ -21,26 +23,34 @@ namespace plimsoll::train {
 class RunDirectory {
  public:
   const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  std::filesystem::path checkpoints() const { return checkpoints_; }
 
   // Each appears whole, replacing the one before. JSON is indented for people.
   void write_config(std::string_view toml) const;
   void write_plan(const nlohmann::ordered_json& plan) const;
   void write_summary(const nlohmann::ordered_json& summary) const;
+  void write_failure(const nlohmann::ordered_json& failure) const;
+  void remove_failure() const;
+
+  // The summary that is there; null when none is, or it is not one.
+  nlohmann::json summary() const;
 
  private:
-  friend RunDirectory create_run_directory(const std::filesystem::path&, bool);
-  RunDirectory(std::filesystem::path path, FileLock lock)
-      : path_(std::move(path)), lock_(std::move(lock)) {}
+  friend RunDirectory create_run_directory(const std::filesystem::path&, bool,
+                                           std::filesystem::path);
+  RunDirectory() = default;
 
   std::filesystem::path path_;
-  FileLock lock_;
+  std::filesystem::path checkpoints_;
+  std::vector<FileLock> locks_;
 };
 
-// Creates the directory if need be and locks it. Raises Exit::usage when another run uses it, or
-// when it holds metrics or checkpoints of an earlier run and `resume` is false. Resuming a
-// directory that holds nothing yet is a fresh start.
-RunDirectory create_run_directory(const std::filesystem::path& path, bool resume);
+// Creates the directory if need be and locks it, and the folder of its checkpoints where that lies
+// apart (`checkpoints`; empty: inside). Raises Exit::usage when another run uses either, or when
+// they hold metrics or checkpoints of an earlier run and `resume` is false. Resuming a directory
+// that holds nothing yet is a fresh start.
+RunDirectory create_run_directory(const std::filesystem::path& path, bool resume,
+                                  std::filesystem::path checkpoints = {});
 
 // A file of one JSON object a line, appended by one process. Each line is one write(2), so readers
 // and kills see whole lines; opening removes a torn last line that a crash of the machine left.

@@ -54,19 +54,19 @@ double bits_per_byte(double nats_per_token, bool tokens_are_bytes) {
 ordered_json run_summary(const PlannedRun& run, const RunMeasurements& measured,
                          const RunFacts& facts) {
   const step::StepConfig& step = run.config.step;
-  const double tokens = static_cast<double>(step.global_batch * step.sequence_length);
+  const auto tokens = static_cast<double>(measured.step_tokens);
   const double seconds = median(measured.step_seconds);
   const double flops = planner::flops_per_token(run.step.program, step).total() * tokens;
   const bool bytes = facts.tokens_are_bytes;
   return {{"finished", facts.finished},
           {"steps", measured.steps_done},
-          {"tokens", static_cast<int64_t>(tokens) * measured.steps_done},
-          {"skipped_steps", measured.skipped_steps},
+          {"tokens", measured.progress.tokens},
+          {"skipped_steps", measured.progress.skipped_steps},
           {"parameters", model::parameter_count(run.config.model)},
-          {"train_loss", number(measured.train_loss)},
-          {"train_bits_per_byte", number(bits_per_byte(measured.train_loss, bytes))},
-          {"validation_loss", number(measured.validation_loss)},
-          {"validation_bits_per_byte", number(bits_per_byte(measured.validation_loss, bytes))},
+          {"train_loss", number(measured.progress.train_loss)},
+          {"train_bits_per_byte", number(bits_per_byte(measured.progress.train_loss, bytes))},
+          {"validation_loss", number(measured.progress.validation_loss)},
+          {"validation_bits_per_byte", number(bits_per_byte(measured.progress.validation_loss, bytes))},
           {"median_step_ms", number(seconds * 1e3)},
           {"tokens_per_second", number(tokens / seconds)},
           {"flops_per_step", flops},

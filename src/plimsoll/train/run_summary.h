@@ -5,6 +5,7 @@
 
 #include "plimsoll/runtime/backend.h"
 #include "plimsoll/train/planned_run.h"
+#include "plimsoll/train/run_checkpoints.h"
 #include "plimsoll/train/run_directory.h"
 
 namespace plimsoll::train {
@@ -12,10 +13,9 @@ namespace plimsoll::train {
 // What the step loop measured; "this process" where a run was resumed.
 struct RunMeasurements {
   int64_t steps_done = 0;
-  double train_loss = 0;            // of the last step, nats a token
-  double validation_loss = 0;       // the last evaluation's; NaN when there was none
+  RunProgress progress;             // over the whole run
   std::vector<float> step_seconds;  // one entry a step of this process
-  int64_t skipped_steps = 0;        // fp16: a gradient overflowed
+  int64_t step_tokens = 0;          // in a step of this process
   double matmul_rate = 0;           // FLOP/s of a large product on this machine
   Bytes allocated;                  // the arena
   Bytes resident_before;            // of the process before the arena was allocated

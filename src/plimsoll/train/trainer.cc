@@ -17,7 +17,7 @@ Trainer::Trainer(const PlannedRun& run, const runtime::Backend& backend,
       arena_(run.memory.arena),
       executor_(run.step.program, run.memory, backend, arena_),
       loader_(dataset, static_cast<uint64_t>(run.config.train.seed)),
-      validation_(dataset, run.config.train.eval_batches, run.config.step.micro_batch) {}
+      validation_(dataset, run.config.train.eval_sequences, run.config.step.micro_batch) {}
 
 void Trainer::start_fresh() {
   if (QuantizerControl* quantizers = control()) {
@@ -88,14 +88,23 @@ StepResult Trainer::step() {
 double Trainer::evaluate() {
   const std::span<int32_t> tokens = executor_.view(run_.step.tokens).span<int32_t>();
   const std::span<int32_t> targets = executor_.view(run_.step.targets).span<int32_t>();
+  const int64_t length = run_.config.step.sequence_length;
+  // Sequence by sequence, whatever the micro-batch: the sum is always the same one.
   double sum = 0;
   if (QuantizerControl* quantizers = control()) quantizers->observe = quantizers->collect = 0;
   for (int64_t i = 0; i < validation_.size(); ++i) {
-    validation_.read(i, tokens, targets);
+    const int64_t rows = validation_.read(i, tokens, targets);
     executor_.run(Phase::forward);
-    sum += sum_of_losses();
+    const std::span<float> losses = executor_.view(run_.step.losses).span<float>();
+    for (int64_t row = 0; row < rows; ++row) {
+      double sequence = 0;
+      for (int64_t t = 0; t < length; ++t) {
+        sequence += losses[static_cast<size_t>(row * length + t)];
+      }
+      sum += sequence;
+    }
   }
-  return sum / static_cast<double>(validation_.size() * static_cast<int64_t>(tokens.size()));
+  return sum / static_cast<double>(validation_.sequences() * length);
 }
 
 QuantizerControl* Trainer::control() const {

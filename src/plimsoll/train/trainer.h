@@ -32,7 +32,9 @@ class Trainer {
   // One optimizer step over a global batch.
   StepResult step();
 
-  // Mean loss of the held-out tokens, nats a token. Leaves weights and gradients as they are.
+  // Mean loss of train.eval_sequences held-out sequences, nats a token: the same ones, summed in the
+  // same order, for any micro-batch. NaN when nothing is held out. Leaves weights and gradients as
+  // they are.
   double evaluate();
 
   int64_t steps_done() const { return steps_done_; }
