@@ -170,6 +170,13 @@ class Validation(RunTest):
             losses.add(self.metrics(run)[-1]["validation_loss"])
         self.assertEqual(len(losses), 1, losses)
 
+    def test_none_without_held_out_tokens(self):
+        result = self.train(self.config, "--run-directory", "run", "--set",
+                            "data.validation_fraction=0", "--set", "train.eval_every=5")
+        self.assertIn("held-out loss       none", result.stdout)
+        self.assertIsNone(self.summary("run")["validation_loss"])
+        self.assertNotIn("validation_loss", self.metrics("run")[-1])
+
 
 class Signals(RunTest):
     def test_that_schedulers_send_save_and_exit_with_75(self):
@@ -276,6 +283,8 @@ class Continue(RunTest):
         self.assertIn("passed over", result.stdout)
         self.assertIn("resumed at step 15", result.stdout)
         self.assertEqual(self.losses("run"), self.losses("whole")[15:])
+        generated = self.plimsoll("generate", "run", "--prompt", "1", "--tokens", "2")
+        self.assertEqual(generated.returncode, 0, generated.stderr)
         self.expect_error(2, "earlier run", arguments=(
             "train", self.config, "--run-directory", "new", *elsewhere))
 

@@ -216,7 +216,9 @@ Table describe(DataConfig& d) {
            {"validation", &d.validation,
             "file to evaluate on; empty: the end of train, validation_fraction of it"},
            {"validation_fraction", &d.validation_fraction,
-            "share of train held out when validation is empty", fraction_below_one},
+            "share of train held out when validation is empty; 0: none, trained without a held-out "
+            "loss",
+            fraction_below_one},
            {"format", choice(d.format, data::format_names()),
             "format of the files; auto: found from the content"}}};
 }

@@ -117,9 +117,9 @@ Dataset open_dataset(const DatasetOptions& options) {
     return dataset;
   }
 
-  if (!(options.validation_fraction > 0 && options.validation_fraction < 1)) {
+  if (!(options.validation_fraction >= 0 && options.validation_fraction < 1)) {
     throw Error(Exit::usage,
-                fmt::format("data.validation_fraction = {} is not between 0 and 1.",
+                fmt::format("data.validation_fraction = {} is not from 0 to below 1.",
                             options.validation_fraction),
                 "Use for example 0.01, or name a file in data.validation.");
   }
@@ -129,6 +129,7 @@ Dataset open_dataset(const DatasetOptions& options) {
   dataset.validation = split(train, border, train.size());
   check_holds_a_window(dataset.train, "train", options.sequence_length,
                        "Use a larger file or a smaller data.validation_fraction");
+  if (options.validation_fraction == 0) return dataset;  // trained without a held-out loss
   check_holds_a_window(dataset.validation, "validation", options.sequence_length,
                        advice_for_fraction(train.size(), needed));
   return dataset;

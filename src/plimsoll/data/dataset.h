@@ -30,7 +30,7 @@ struct Split {
 struct DatasetOptions {
   std::filesystem::path train = {};
   std::filesystem::path validation = {};  // empty: the last `validation_fraction` of train
-  double validation_fraction = 0.01;      // above 0, below 1
+  double validation_fraction = 0.01;      // below 1; 0: none is held out
   std::string format = "auto";            // of both files
   int64_t sequence_length = 0;
   int64_t vocabulary = 0;  // ids must be below it; 0: what the train file says
@@ -47,7 +47,7 @@ struct Dataset {
 };
 
 // Opens the files, checks token ids (check_vocabulary) and makes the splits, each with at least one
-// window. Raises Exit::data: what open_tokens and check_vocabulary raise; a split with fewer tokens
+// window (validation may be empty where nothing is to be held out). Raises Exit::data: what open_tokens and check_vocabulary raise; a split with fewer tokens
 // than sequence_length + 1 (how many there are and what would do); files of different tokenizers.
 // Raises Exit::usage: no train file, a fraction out of range, an unknown format, a vocabulary that
 // neither the options nor the train file say, one above 65536 with ids that are uint16 only by

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "plimsoll/base/shell.h"
 #include "plimsoll/checkpoint/checkpoint.h"
 #include "plimsoll/config/config.h"
 #include "plimsoll/data/token_source.h"
@@ -13,6 +14,7 @@
 #include "plimsoll/numerics/random.h"
 #include "plimsoll/runtime/cpu/cpu_backend.h"
 #include "plimsoll/runtime/executor.h"
+#include "plimsoll/train/run_checkpoints.h"
 #include "plimsoll/train/training_state.h"
 
 namespace plimsoll::train {
@@ -87,11 +89,13 @@ void require_finite(std::span<const float> logits, const std::filesystem::path& 
               "The training has diverged, or the weights are damaged: use an earlier checkpoint.");
 }
 
-checkpoint::Found require_checkpoint(const std::filesystem::path& run) {
-  const std::optional<checkpoint::Found> found = checkpoint::newest_valid(run / "checkpoints");
+checkpoint::Found require_checkpoint(const std::filesystem::path& run,
+                                     const config::Config& config) {
+  const std::optional<checkpoint::Found> found =
+      checkpoint::newest_valid(checkpoint_root(config, run));
   if (!found) {
     throw Error(Exit::data, fmt::format("{} has no checkpoint yet.", run.string()),
-                "Let the run reach one: plimsoll train --resume " + run.string());
+                "Let the run reach one: plimsoll train --resume " + shell_quoted(run.string()));
   }
   return *found;
 }
@@ -142,7 +146,7 @@ void generate(const std::filesystem::path& run_path, const GenerateOptions& opti
                 "Name the directory that `plimsoll train` printed at its end.");
   }
   const config::Config config = config::resolve(config::read_config(config_path, {}));
-  checkpoint::Found found = require_checkpoint(run_path);
+  checkpoint::Found found = require_checkpoint(run_path, config);
   require_text(run_path, config, found.state.extra, options.prompt);
 
   const int64_t context = config.step.sequence_length;
@@ -161,7 +165,7 @@ void generate(const std::filesystem::path& run_path, const GenerateOptions& opti
     } catch (const Error& error) {
       // A run that is still going may have removed it for a newer one.
       if (error.code() != Exit::data || std::filesystem::exists(found.path)) throw;
-      found = require_checkpoint(run_path);
+      found = require_checkpoint(run_path, config);
     }
   }
   for (const std::string& damaged : found.damaged) notes << "passed over: " << damaged << '\n';
