@@ -197,15 +197,24 @@ TEST(Dataset, RejectsFilesOfDifferentTokenizers) {
             HasSubstr("b.txt has one of 264")));
 }
 
+TEST(Dataset, HoldsNothingOutForAFractionOfZero) {
+  const Folder folder;
+  const Dataset dataset = open_dataset({.train = folder.write("a.txt", "some text"),
+                                        .validation_fraction = 0,
+                                        .sequence_length = 4});
+  EXPECT_EQ(dataset.train.tokens(), 9);
+  EXPECT_EQ(dataset.validation.tokens(), 0);
+}
+
 TEST(Dataset, RejectsOptionsOutOfRange) {
   const Folder folder;
   const auto text = folder.write("a.txt", "some text");
-  for (const double fraction : {0.0, 1.0, -0.5, 1.5}) {
+  for (const double fraction : {1.0, -0.5, 1.5}) {
     EXPECT_THAT(
         error_of([&] {
           open_dataset({.train = text, .validation_fraction = fraction, .sequence_length = 1});
         }),
-        AllOf(StartsWith("2: "), HasSubstr("is not between 0 and 1")));
+        AllOf(StartsWith("2: "), HasSubstr("is not from 0 to below 1")));
   }
   EXPECT_THAT(error_of([] { open_dataset({.sequence_length = 1}); }),
               StartsWith("2: data.train is not set."));
