@@ -65,7 +65,7 @@ class Recipes(CommandTest):
         result = self.plimsoll("train", "--resume", "run", "--set", "recipe.history=16", "--set",
                                "train.steps=40")
         self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertIn("amax_history", result.stderr)
+        self.assertIn("recipe.history = 8", result.stderr)
 
     def test_fp16_overflow_halves_the_scale_and_skips_the_step(self):
         result = self.train("run", "recipe.name=fp16", "recipe.loss_scale_log2=40")
