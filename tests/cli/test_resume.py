@@ -93,6 +93,14 @@ class Resume(RunTest):
             self.assertIn("finished", self.train("--resume", "run").stdout)
         self.assertEqual(self.contents("run"), before)
 
+    def test_of_a_finished_run_without_its_summary_writes_it_again(self):
+        before = self.summary("run")
+        (self.folder / "run/summary.json").unlink()
+        self.train("--resume", "run")
+        for key in ("finished", "steps", "tokens", "train_loss", "validation_loss"):
+            self.assertEqual(self.summary("run")[key], before[key], key)
+        self.assertEqual(len(self.metrics("run")), 10)
+
     def test_past_the_end_is_refused(self):
         self.refused("run", "--set", "train.steps=5", words=("10 steps are done", "train.steps = 5"))
 
@@ -311,7 +319,32 @@ class Continue(RunTest):
         self.assertEqual(self.contents("run"), before)
 
 
+class Compare(RunTest):
+    def compare(self, *settings, code=0):
+        result = self.plimsoll("compare", self.config, "--recipes", "mxfp8", "--seeds", "1",
+                               "--directory", "all", "--set", "train.steps=8", *settings)
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        return result
+
+    def test_is_ended_by_an_error_that_is_not_a_result(self):
+        result = self.compare("--set", "data.train=absent.txt", code=3)
+        self.assertIn("absent.txt", result.stderr)
+        self.compare("--set", "train.memory_limit=300 KiB", code=4)
+        self.assertFalse((self.folder / "all/comparison.json").exists())
+
+    def test_takes_divergence_as_a_result(self):
+        result = self.compare("--set", "schedule.lr=1e30", "--set", "optimizer.clip_norm=0")
+        self.assertIn("stopped", result.stdout)
+        self.assertIn("no complete run", result.stdout)
+
+
 class Words(RunTest):
+    def test_a_comparison_of_a_preset_is_named_after_it(self):
+        result = self.plimsoll("compare", "--preset", "llama-3m", "--seeds", "1", "--set",
+                               "train.memory_limit=1 MiB", "--set", f"data.train={self.corpus}")
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertIn("runs/llama-3m-quick", result.stdout)
+
     def test_the_printed_command_can_be_pasted(self):
         process = subprocess.Popen([PLIMSOLL, "train", str(self.config), "--run-directory",
                                     "it's a run", *LONG], cwd=self.folder, stdout=subprocess.PIPE,
