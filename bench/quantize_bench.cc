@@ -4,13 +4,13 @@
 // directions over twice the elements, so that rows, columns and both compare.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <random>
 #include <vector>
 
 #include "plimsoll/runtime/cpu/kernels/quantize.h"
+#include "plimsoll/runtime/cpu/threads.h"
 
 namespace plimsoll::cpu {
 namespace {
@@ -57,7 +57,7 @@ enum class Directions { rows = 1, columns = 2, both = 3 };
 
 void run_quantize(benchmark::State& state, const Quantization& rows, const Quantization& columns,
                   Directions directions) {
-  omp_set_num_threads(1);
+  set_thread_count(1);
   const std::vector<bf16> x = random_values();
   const Storage to_rows(rows, bench_rows, bench_columns);
   const Storage to_columns(columns, bench_columns, bench_rows);
@@ -80,7 +80,7 @@ void run_quantize(benchmark::State& state, const Quantization& rows, const Quant
 }
 
 void run_dequantize(benchmark::State& state, const Quantization& q) {
-  omp_set_num_threads(1);
+  set_thread_count(1);
   const Storage from(q, bench_rows, bench_columns);
   std::minstd_rand random(1);
   for (std::byte& b : from.view.codes.bytes()) b = static_cast<std::byte>(random() % 120);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plimsoll/numerics/random.h"
+#include "plimsoll/runtime/cpu/kernels/parallel.h"
 
 namespace plimsoll::train {
 
@@ -21,8 +22,7 @@ void initialize(const model::Parameter& parameter, int64_t seed, std::span<float
   const std::array<uint32_t, 2> key = {static_cast<uint32_t>(seed),
                                        static_cast<uint32_t>(static_cast<uint64_t>(seed) >> 32)};
   const int64_t count = static_cast<int64_t>(weights.size());
-#pragma omp parallel for schedule(static)
-  for (int64_t block = 0; block < (count + 3) / 4; ++block) {
+  cpu::parallel_for((count + 3) / 4, [&](int64_t block) {
     const Philox words = philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
                                  static_cast<uint32_t>(name), static_cast<uint32_t>(name >> 32)},
                                 key);
@@ -32,7 +32,7 @@ void initialize(const model::Parameter& parameter, int64_t seed, std::span<float
     for (int64_t i = 4 * block; i < std::min(count, 4 * block + 4); ++i) {
       weights[static_cast<size_t>(i)] = static_cast<float>(parameter.std * values[i % 4]);
     }
-  }
+  });
 }
 
 }  // namespace plimsoll::train

@@ -8,7 +8,6 @@
 #endif
 #include <fmt/format.h>
 #include <hwy/highway.h>
-#include <omp.h>
 #include <rapidcheck.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include "plimsoll/numerics/bf16.h"
 #include "plimsoll/runtime/cpu/kernels/kernels.h"
 #include "plimsoll/runtime/cpu/reference/reference.h"
+#include "plimsoll/runtime/cpu/threads.h"
 #include "plimsoll/runtime/view.h"
 
 namespace plimsoll::cpu::kernel_testing {
@@ -153,13 +153,13 @@ inline Reals sum(const Reals& a, const Reals& b) {
 // threads, and pass `check` on every target.
 template <class Kernel, class Check>
 void on_every_target(const Kernel& kernel, const Check& check) {
-  const int threads_before = omp_get_max_threads();
+  const int threads_before = thread_count();
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);
-    omp_set_num_threads(1);
+    set_thread_count(1);
     const std::vector<Tensor> outputs = kernel();
     for (const int threads : {2, 3}) {
-      omp_set_num_threads(threads);
+      set_thread_count(threads);
       const std::vector<Tensor> again = kernel();
       for (size_t i = 0; i < outputs.size(); ++i) {
         if (!(again[i] == outputs[i])) {
@@ -171,7 +171,7 @@ void on_every_target(const Kernel& kernel, const Check& check) {
     check(outputs);
   }
   hwy::SetSupportedTargetsForTest(0);
-  omp_set_num_threads(threads_before);
+  set_thread_count(threads_before);
 }
 
 }  // namespace plimsoll::cpu::kernel_testing

@@ -1,7 +1,5 @@
 #include "plimsoll/runtime/cpu/cpu_backend.h"
 
-#include <omp.h>
-
 #include "plimsoll/base/error.h"
 #include "plimsoll/runtime/cpu/kernels/kernels.h"
 #include "plimsoll/runtime/cpu/kernels/quantize.h"
@@ -9,6 +7,7 @@
 #include "plimsoll/runtime/cpu/matmul.h"
 #include "plimsoll/runtime/cpu/quantized.h"
 #include "plimsoll/runtime/cpu/targets.h"
+#include "plimsoll/runtime/cpu/threads.h"
 
 namespace plimsoll::cpu {
 
@@ -198,7 +197,7 @@ Launch launch(const UpdateScaling& k, Operands o) {
 class CpuBackend : public runtime::Backend {
  public:
   explicit CpuBackend(const ProductSettings& products) : products_(products) {
-    omp_set_num_threads(products.threads);
+    set_thread_count(products.threads);
   }
 
   std::string description() const override {

@@ -9,7 +9,7 @@
 
 namespace plimsoll::cpu {
 
-// `threads`: 0 means one a core. Sets OpenMP's number of threads for the process. `bf16`: the
+// `threads`: 0 means one a core. Sets the process's thread_count() (threads.h). `bf16`: the
 // kernel of bf16 products, one of bf16_kernels(); nothing: the fastest.
 std::unique_ptr<runtime::Backend> make_cpu_backend(int threads,
                                                    std::optional<Bf16Kernel> bf16 = {});

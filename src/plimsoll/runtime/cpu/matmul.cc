@@ -6,27 +6,15 @@
 
 namespace plimsoll::cpu {
 
-namespace {
-
-// With so few rows a product is as fast as its weights are read: gemm() reads them where they lie.
-constexpr int64_t kFewRows = 16;
-
-bool by_bf16_kernel(const GemmShape& s, const ProductSettings& settings) {
-  const bool few_rows = s.product == step::Product::forward && s.m <= kFewRows;
-  return takes(settings.bf16, s) && !few_rows;
-}
-
-}  // namespace
-
 Bytes matmul_workspace(const GemmShape& shape, const ProductSettings& settings) {
-  return {static_cast<int64_t>(by_bf16_kernel(shape, settings)
+  return {static_cast<int64_t>(takes(settings.bf16, shape)
                                    ? gemm_bf16_workspace(settings.bf16, shape, settings.threads)
                                    : gemm_workspace(shape, settings.threads))};
 }
 
 void matmul(const GemmShape& shape, const View& a, const View& b, const View& bias, const View& c,
             std::span<std::byte> workspace, const ProductSettings& settings, float alpha) {
-  if (by_bf16_kernel(shape, settings)) {
+  if (takes(settings.bf16, shape)) {
     gemm_bf16(settings.bf16, shape, a, b, bias, c, workspace, settings.threads, alpha);
   } else {
     gemm(shape, a, b, bias, c, workspace, settings.threads, alpha);

@@ -131,7 +131,6 @@ void attend(const View& qk, const View& qkv, const HeadShape& shape, int64_t seq
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <omp.h>
 
 namespace plimsoll::cpu {
 
@@ -153,13 +152,12 @@ void attention(const View& qk, const View& qkv, const HeadShape& shape, const Vi
   const int64_t stride = static_cast<int64_t>(attention_workspace(shape, 1) / sizeof(float));
   float* scratch = reinterpret_cast<float*>(workspace.data());
   // Last blocks first: they see the most keys, and the short ones then fill the gaps at the end.
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
-  for (int64_t task = 0; task < blocks * pairs; ++task) {
+  parallel_tasks(blocks * pairs, threads, [&](int64_t task, int thread) {
     const int64_t pair = task % pairs;
     HWY_DYNAMIC_DISPATCH(attend)
     (qk, qkv, shape, pair / shape.heads, pair % shape.heads, blocks - 1 - task / pairs, out, lse,
-     scratch + omp_get_thread_num() * stride);
-  }
+     scratch + thread * stride);
+  });
 }
 
 }  // namespace plimsoll::cpu

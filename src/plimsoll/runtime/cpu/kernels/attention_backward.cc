@@ -216,7 +216,6 @@ void backward_keys(const AttentionBackwardOperands& op, int64_t pair, int64_t ke
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <omp.h>
 
 namespace plimsoll::cpu {
 
@@ -257,14 +256,10 @@ void attention_backward(const View& dout, const View& out, const View& qk, const
 
   // Threads take tasks in order: a task waits only for earlier ones, so some thread can always go
   // on.
-  std::atomic<int64_t> next = 0;
-#pragma omp parallel num_threads(threads)
-  {
-    float* scratch = base + omp_get_thread_num() * stride;
-    for (int64_t task = next++; task < pairs * blocks; task = next++) {
-      HWY_DYNAMIC_DISPATCH(backward_keys)(op, task / blocks, blocks - 1 - task % blocks, scratch);
-    }
-  }
+  parallel_tasks(pairs * blocks, threads, [&](int64_t task, int thread) {
+    HWY_DYNAMIC_DISPATCH(backward_keys)
+    (op, task / blocks, blocks - 1 - task % blocks, base + thread * stride);
+  });
 }
 
 }  // namespace plimsoll::cpu

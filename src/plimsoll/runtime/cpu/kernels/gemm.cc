@@ -10,19 +10,13 @@
 #include "plimsoll/runtime/cpu/kernels/gemm_blocks.h"
 #include "plimsoll/runtime/cpu/kernels/gemm_micro-inl.h"
 #include "plimsoll/runtime/cpu/kernels/gemm_pack-inl.h"
-#include "plimsoll/runtime/cpu/kernels/gemm_rows-inl.h"
+#include "plimsoll/runtime/cpu/kernels/parallel.h"
 
 #ifndef PLIMSOLL_RUNTIME_CPU_KERNELS_GEMM_ONCE
 #define PLIMSOLL_RUNTIME_CPU_KERNELS_GEMM_ONCE
 namespace plimsoll::cpu {
 
 using step::Product;
-
-// With at most so many rows, packing b costs more than it saves.
-constexpr int64_t kFewRows = 16;
-inline bool has_few_rows(const GemmShape& s) {
-  return s.product == Product::forward && s.m <= kFewRows;
-}
 
 struct GemmOperands {
   const void* a;
@@ -97,13 +91,6 @@ void multiply_piece(const GemmShape& s, const GemmOperands& operands, const Gemm
 template <class In, class Out>
 void multiply_rectangle(const GemmShape& s, const GemmOperands& operands, const GemmBlocks& blocks,
                         const GemmRectangle& all, float* workspace) {
-  if (has_few_rows(s)) {
-    multiply_rows<In, Out>(static_cast<const In*>(operands.a), static_cast<const In*>(operands.b),
-                           s.m, s.k, all.column, all.column + all.columns,
-                           {static_cast<Out*>(operands.c), s.n,
-                            s.has_bias ? operands.bias : nullptr, s.accumulate, operands.alpha});
-    return;
-  }
   float* const packed_a = workspace;
   float* const packed_b = packed_a + blocks.a_elements();
   float* const sums = packed_b + blocks.b_elements();
@@ -146,16 +133,8 @@ constexpr GemmLimits kLimits = {.row_granule = 12,
                                 .most_depth = 256,
                                 .gradient_depth = 256};
 
-GemmGrid grid(const GemmShape& s, int threads) {
-  if (has_few_rows(s)) {
-    return {1, threads, s.m, round_up(divide_up(s.n, threads), kLimits.column_granule)};
-  }
-  return grid_of(s, kLimits, threads);
-}
-
 // f32 elements, a multiple of a cache line.
 int64_t workspace_per_thread(const GemmShape& s, const GemmBlocks& blocks) {
-  if (has_few_rows(s)) return 0;
   const bool sums = s.c != Format::f32 && s.k > blocks.depth;
   return round_up(
       blocks.a_elements() + blocks.b_elements() + (sums ? blocks.rows * blocks.columns : 0), 16);
@@ -166,22 +145,21 @@ HWY_EXPORT(gemm_rectangle);
 }  // namespace
 
 size_t gemm_workspace(const GemmShape& s, int threads) {
-  const GemmBlocks blocks = blocks_of(s, kLimits, grid(s, threads));
+  const GemmBlocks blocks = blocks_of(s, kLimits, grid_of(s, kLimits, threads));
   return static_cast<size_t>(threads * workspace_per_thread(s, blocks)) * sizeof(float);
 }
 
 void gemm(const GemmShape& s, const View& a, const View& b, const View& bias, const View& c,
           std::span<std::byte> workspace, int threads, float alpha) {
   const GemmOperands operands{a.data, b.data, bias.as<float>(), c.data, alpha};
-  const GemmGrid cut = grid(s, threads);
+  const GemmGrid cut = grid_of(s, kLimits, threads);
   const GemmBlocks blocks = blocks_of(s, kLimits, cut);
   const int64_t scratch = workspace_per_thread(s, blocks);
   const auto multiply = HWY_DYNAMIC_DISPATCH(gemm_rectangle);
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int thread = 0; thread < threads; ++thread) {
+  run_pieces(threads, [&](int thread) {
     multiply(s, operands, blocks, cut.rectangle(s, thread),
              reinterpret_cast<float*>(workspace.data()) + thread * scratch);
-  }
+  });
 }
 
 }  // namespace plimsoll::cpu

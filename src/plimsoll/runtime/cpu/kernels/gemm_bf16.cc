@@ -1,5 +1,7 @@
 #include "plimsoll/runtime/cpu/kernels/gemm_bf16.h"
 
+#include <utility>
+
 #include "plimsoll/base/error.h"
 #include "plimsoll/runtime/cpu/kernels/gemm_bf16_kernels.h"
 #include "plimsoll/runtime/cpu/kernels/parallel.h"
@@ -8,67 +10,145 @@ namespace plimsoll::cpu {
 
 namespace {
 
-// Rows of a in 32s for AMX, whose tiles are 16 x 16, two down and two across; in 12s for AVX-512,
-// whose 32 registers hold 12 x 2 sums and a row of b. A panel of b, 32 columns by 512, fills 32
-// KiB.
-GemmLimits limits_of(Bf16Kernel kernel) {
-  const int64_t rows = panel_rows(kernel);
-  return {.row_granule = rows,
-          .column_granule = kPanelColumns,
-          .depth_granule = kPanelDepth,
-          .most_rows = 768,
-          .most_packed_rows = 384,
-          .most_columns = 512,
-          .most_depth = 512,
-          .gradient_depth = 256};
-}
+// k is summed in blocks whose depth depends on k and the product alone, so that a sum's order does
+// too. A panel of b, 32 columns by 512, fills 32 KiB; a weight gradient may be summed over chunks
+// of 256 tokens and keeps its bits.
+constexpr int64_t kMostDepth = 512, kGradientDepth = 256;
 
-struct Workspace {  // bytes of one thread, each a multiple of a cache line
-  size_t a, b, sums;
-  size_t total() const { return a + b + sums; }
+// What is packed at once, by all threads, before all of them multiply it: 8 MiB of a, 4 MiB of b.
+constexpr int64_t kMostRows = 2048, kMostColumns = 1024, kMostPackedDepth = 2048;
+
+// What a task packs, and the rectangle of c that a task multiplies: 128 rows by a depth of 512 stay
+// in a second level cache while the panels of b go by.
+constexpr int64_t kPackedAtOnce = 128;
+constexpr int64_t kTaskRows = 128, kTaskColumns = 256;
+
+// The product as it is made. AMX makes c^T = b a^T of a forward product: of the two, the weights
+// are then read as they lie, and the activations, which are fewer, are transposed. The sums are the
+// same.
+struct Cut {
+  GemmShape s;
+  bool turned;
+  int64_t depth;                        // of a block of k
+  int64_t rows, columns, packed_depth;  // packed at once
+  int64_t task_rows, task_columns;
+  size_t a_bytes, b_bytes, sums_bytes;  // of the workspace, multiples of a cache line
+  size_t total() const { return a_bytes + b_bytes + sums_bytes; }
 };
 
-Workspace workspace_of(const GemmShape& s, const GemmBlocks& blocks) {
-  const bool sums = s.c != Format::f32 && s.k > blocks.depth;
-  return {static_cast<size_t>(blocks.a_elements()) * sizeof(uint16_t),
-          static_cast<size_t>(blocks.b_elements()) * sizeof(uint16_t),
-          sums ? static_cast<size_t>(blocks.rows * blocks.columns) * sizeof(float) : 0};
+Cut cut_of(Bf16Kernel kernel, const GemmShape& shape, int threads) {
+  Cut cut = {.s = shape,
+             .turned = kernel == Bf16Kernel::amx && shape.product == step::Product::forward};
+  GemmShape& s = cut.s;
+  if (cut.turned) std::swap(s.m, s.n);
+  const int64_t panel = panel_rows(kernel);
+  cut.depth = s.product == step::Product::weight_gradient
+                  ? std::min(round_up(s.k, kPanelDepth), kGradientDepth)
+                  : piece_of(s.k, kMostDepth, kPanelDepth);
+  cut.packed_depth = std::min(round_up(s.k, cut.depth), kMostPackedDepth / cut.depth * cut.depth);
+  cut.rows = piece_of(s.m, kMostRows, panel);
+  cut.columns = piece_of(s.n, kMostColumns, kPanelColumns);
+  // Some tasks a thread, so that all end together; how c is cut changes no bit.
+  cut.task_rows = std::min(cut.rows, round_up(kTaskRows, panel));
+  cut.task_columns = std::min(cut.columns, kTaskColumns);
+  const auto tasks = [&] {
+    return divide_up(cut.rows, cut.task_rows) * divide_up(cut.columns, cut.task_columns);
+  };
+  while (tasks() < 4 * threads && cut.task_columns > kPanelColumns) {
+    cut.task_columns = round_up(cut.task_columns / 2, kPanelColumns);
+  }
+  while (tasks() < 4 * threads && cut.task_rows > panel) {
+    cut.task_rows = round_up(cut.task_rows / 2, panel);
+  }
+  const auto bytes = [](int64_t elements, size_t each) {
+    return static_cast<size_t>(round_up(elements, 32)) * each;
+  };
+  cut.a_bytes = bytes(cut.rows * cut.packed_depth, sizeof(uint16_t));
+  cut.b_bytes = bytes(cut.columns * cut.packed_depth, sizeof(uint16_t));
+  const bool sums = s.c != Format::f32 && s.k > cut.depth;
+  cut.sums_bytes = sums ? bytes(cut.rows * cut.columns, sizeof(float)) : 0;
+  return cut;
 }
 
-// One piece of c. Sums over several blocks of k are kept in c where it is f32, else in `sums`.
-void multiply_piece(const Bf16Functions& kernel, const GemmShape& s, const Bf16Operands& operands,
-                    const GemmBlocks& blocks, const GemmRectangle& piece, uint16_t* packed_a,
-                    uint16_t* packed_b, float* sums) {
-  const bool f32 = s.c == Format::f32;
-  for (int64_t k = 0; k < s.k; k += blocks.depth) {
-    const int64_t depth = std::min(blocks.depth, s.k - k);
-    const bool first = k == 0, last = k + depth == s.k;
-    kernel.pack_b(s, operands.b, piece.column, piece.columns, k, depth, packed_b);
-    for (int64_t i = 0; i < piece.rows; i += blocks.packed_rows) {
-      const int64_t rows = std::min(blocks.packed_rows, piece.rows - i);
-      kernel.pack_a(s, operands.a, piece.row + i, rows, k, depth, packed_a);
-      Bf16Output out = {.alpha = operands.alpha};
-      if (first && s.has_bias) out.bias = operands.bias + piece.column;
-      const int64_t at = (piece.row + i) * s.n + piece.column;
-      if (f32) {
-        out.f32 = static_cast<float*>(operands.c) + at;
-        out.stride = out.partial_stride = s.n;
-        if (!first || s.accumulate) out.partial = out.f32;
-      } else {
-        float* const partial = sums + i * blocks.columns;
-        if (!first) out.partial = partial;
-        out.partial_stride = blocks.columns;
-        if (last) {
-          out.bf16 = static_cast<uint16_t*>(operands.c) + at;
-          out.stride = s.n;
-          out.accumulate = s.accumulate;
-        } else {
-          out.f32 = partial;
-          out.stride = blocks.columns;
-        }
-      }
-      kernel.multiply(packed_a, packed_b, rows, piece.columns, depth, out);
+// Rows, columns and a range of k whose panels are packed in the workspace: blocks of k one after
+// another, each with all rows (columns).
+struct Packed {
+  int64_t row, rows, column, columns, k, k_end;
+  uint16_t* a;
+  uint16_t* b;
+  float* sums;  // as c lies
+};
+
+void pack(const Bf16Functions& kernel, const Cut& cut, const Bf16Operands& operands,
+          const Packed& at, bool with_a, int threads) {
+  const int64_t blocks = divide_up(at.k_end - at.k, cut.depth);
+  const int64_t a_pieces = with_a ? divide_up(cut.rows, kPackedAtOnce) : 0;
+  const int64_t b_pieces = divide_up(cut.columns, kPackedAtOnce);
+  const int64_t a_step = divide_up(cut.rows, a_pieces ? a_pieces : 1);
+  const int64_t panel = kernel.panel_rows;
+  parallel_tasks((a_pieces + b_pieces) * blocks, threads, [&](int64_t task, int) {
+    const int64_t block = task / (a_pieces + b_pieces);
+    const int64_t piece = task % (a_pieces + b_pieces);
+    const int64_t k = at.k + block * cut.depth, depth = std::min(cut.depth, cut.s.k - k);
+    const int64_t padded = round_up(depth, kPanelDepth);
+    if (piece < a_pieces) {
+      const int64_t step = round_up(a_step, panel), begin = piece * step;
+      const int64_t rows = std::min(step, at.rows - begin);
+      if (rows <= 0) return;
+      kernel.pack_a(cut.s, operands.a, at.row + begin, rows, k, depth,
+                    at.a + block * cut.depth * cut.rows + begin * padded);
+    } else {
+      const int64_t begin = (piece - a_pieces) * kPackedAtOnce;
+      const int64_t columns = std::min(kPackedAtOnce, at.columns - begin);
+      if (columns <= 0) return;
+      kernel.pack_b(cut.s, operands.b, at.column + begin, columns, k, depth,
+                    at.b + block * cut.depth * cut.columns + begin * padded);
     }
+  });
+}
+
+// One rectangle of c, `row` and `column` within what is packed. Sums over several blocks of k are
+// kept in c where it is f32, else in `sums`.
+void multiply_rectangle(const Bf16Functions& kernel, const Cut& cut, const Bf16Operands& operands,
+                        const Packed& at, int64_t row, int64_t column) {
+  const GemmShape& s = cut.s;
+  const int64_t rows = std::min(cut.task_rows, at.rows - row);
+  const int64_t columns = std::min(cut.task_columns, at.columns - column);
+  if (rows <= 0 || columns <= 0) return;
+  const int64_t c_stride = cut.turned ? s.m : s.n;
+  const int64_t sums_stride = cut.turned ? cut.rows : cut.columns;
+  const auto offset = [&](int64_t r, int64_t c, int64_t stride) {
+    return cut.turned ? c * stride + r : r * stride + c;
+  };
+  const int64_t in_c = offset(at.row + row, at.column + column, c_stride);
+  float* const partial = at.sums + offset(row, column, sums_stride);
+  for (int64_t k = at.k; k < at.k_end; k += cut.depth) {
+    const int64_t depth = std::min(cut.depth, s.k - k);
+    const int64_t padded = round_up(depth, kPanelDepth);
+    const bool first = k == 0, last = k + depth == s.k;
+    Bf16Output out = {.turned = cut.turned, .alpha = operands.alpha};
+    if (first && s.has_bias) {
+      out.bias = operands.bias + (cut.turned ? at.row + row : at.column + column);
+    }
+    if (s.c == Format::f32) {
+      out.f32 = static_cast<float*>(operands.c) + in_c;
+      out.stride = out.partial_stride = c_stride;
+      if (!first || s.accumulate) out.partial = out.f32;
+    } else {
+      if (!first) out.partial = partial;
+      out.partial_stride = sums_stride;
+      if (last) {
+        out.bf16 = static_cast<uint16_t*>(operands.c) + in_c;
+        out.stride = c_stride;
+        out.accumulate = s.accumulate;
+      } else {
+        out.f32 = partial;
+        out.stride = sums_stride;
+      }
+    }
+    const int64_t block = k - at.k;
+    kernel.multiply(at.a + block * cut.rows + row * padded,
+                    at.b + block * cut.columns + column * padded, rows, columns, depth, out);
   }
 }
 
@@ -101,40 +181,44 @@ bool takes(Bf16Kernel kernel, const GemmShape& shape) {
   return kernel != Bf16Kernel::portable && shape.a == Format::bf16 && shape.b == Format::bf16;
 }
 
-size_t gemm_bf16_workspace(Bf16Kernel kernel, const GemmShape& s, int threads) {
-  const GemmLimits limits = limits_of(kernel);
-  const GemmBlocks blocks = blocks_of(s, limits, grid_of(s, limits, threads));
-  return static_cast<size_t>(threads) * workspace_of(s, blocks).total();
+size_t gemm_bf16_workspace(Bf16Kernel kernel, const GemmShape& shape, int threads) {
+  return cut_of(kernel, shape, threads).total();
 }
 
-void gemm_bf16(Bf16Kernel kernel, const GemmShape& s, const View& a, const View& b,
+void gemm_bf16(Bf16Kernel kernel, const GemmShape& shape, const View& a, const View& b,
                const View& bias, const View& c, std::span<std::byte> workspace, int threads,
                float alpha) {
   const Bf16Functions* functions =
       kernel == Bf16Kernel::amx ? amx_functions() : avx512_bf16_functions();
-  check(functions && takes(kernel, s), "a kernel of this CPU that takes the shape");
-  const Bf16Operands operands = {a.as<uint16_t>(), b.as<uint16_t>(), bias.as<float>(), c.data,
-                                 alpha};
-  const GemmLimits limits = limits_of(kernel);
-  const GemmGrid grid = grid_of(s, limits, threads);
-  const GemmBlocks blocks = blocks_of(s, limits, grid);
-  const Workspace scratch = workspace_of(s, blocks);
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int thread = 0; thread < threads; ++thread) {
-    std::byte* const mine = workspace.data() + static_cast<size_t>(thread) * scratch.total();
-    const GemmRectangle all = grid.rectangle(s, thread);
-    if (all.rows <= 0 || all.columns <= 0) continue;
-    functions->begin();
-    for (int64_t j = 0; j < all.columns; j += blocks.columns) {
-      for (int64_t i = 0; i < all.rows; i += blocks.rows) {
-        const GemmRectangle piece{all.row + i, all.column + j, std::min(blocks.rows, all.rows - i),
-                                  std::min(blocks.columns, all.columns - j)};
-        multiply_piece(*functions, s, operands, blocks, piece, reinterpret_cast<uint16_t*>(mine),
-                       reinterpret_cast<uint16_t*>(mine + scratch.a),
-                       reinterpret_cast<float*>(mine + scratch.a + scratch.b));
+  check(functions && takes(kernel, shape), "a kernel of this CPU that takes the shape");
+  const Cut cut = cut_of(kernel, shape, threads);
+  check(workspace.size() >= cut.total(), "the scratch of a product is planned");
+  const GemmShape& s = cut.s;
+  Bf16Operands operands = {a.as<uint16_t>(), b.as<uint16_t>(), bias.as<float>(), c.data, alpha};
+  if (cut.turned) std::swap(operands.a, operands.b);
+
+  Packed at = {};
+  at.a = reinterpret_cast<uint16_t*>(workspace.data());
+  at.b = reinterpret_cast<uint16_t*>(workspace.data() + cut.a_bytes);
+  at.sums = reinterpret_cast<float*>(workspace.data() + cut.a_bytes + cut.b_bytes);
+  const bool in_one_depth = s.k <= cut.packed_depth;
+  for (at.row = 0; at.row < s.m; at.row += cut.rows) {
+    at.rows = std::min(cut.rows, s.m - at.row);
+    for (at.column = 0; at.column < s.n; at.column += cut.columns) {
+      at.columns = std::min(cut.columns, s.n - at.column);
+      for (at.k = 0; at.k < s.k; at.k += cut.packed_depth) {
+        at.k_end = std::min(s.k, at.k + cut.packed_depth);
+        pack(*functions, cut, operands, at, !in_one_depth || at.column == 0, threads);
+        const int64_t down = divide_up(at.rows, cut.task_rows);
+        const int64_t across = divide_up(at.columns, cut.task_columns);
+        parallel_tasks(down * across, threads, [&](int64_t task, int) {
+          functions->begin();
+          multiply_rectangle(*functions, cut, operands, at, task / across * cut.task_rows,
+                             task % across * cut.task_columns);
+          functions->end();
+        });
       }
     }
-    functions->end();
   }
 }
 

@@ -29,6 +29,7 @@ struct Bf16Output {
   float* f32 = nullptr;  // one of the two
   uint16_t* bf16 = nullptr;
   int64_t stride = 0;
+  bool turned = false;             // row r, column c of the product go to row c, column r
   const float* partial = nullptr;  // the sum over the blocks of k before
   int64_t partial_stride = 0;
   const float* bias = nullptr;
@@ -37,6 +38,7 @@ struct Bf16Output {
 };
 
 struct Bf16Functions {
+  int64_t panel_rows;
   void (*begin)();  // on each thread, before and after its products
   void (*end)();
   void (*pack_a)(const GemmShape&, const uint16_t* a, int64_t row, int64_t rows, int64_t k,

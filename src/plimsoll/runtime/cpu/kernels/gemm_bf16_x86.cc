@@ -147,8 +147,7 @@ inline void finish(__m512 sum, const Bf16Output& out, int64_t row, int64_t colum
   _mm256_mask_storeu_epi16(to, mask, reinterpret_cast<const __m256i&>(rounded));
 }
 
-// --- AVX-512 BF16: 12 rows x 32 columns
-// ------------------------------------------------------------
+// --- AVX-512 BF16: 12 rows x 32 columns ----------------------------------------------------------
 
 constexpr int64_t kRows = panel_rows(Bf16Kernel::avx512_bf16);
 
@@ -189,8 +188,7 @@ void multiply_avx512(const uint16_t* a, const uint16_t* b, int64_t rows, int64_t
   }
 }
 
-// --- AMX: 32 rows x 32 columns in four tiles
-// --------------------------------------------------------
+// --- AMX: 32 rows x 32 columns in four tiles -----------------------------------------------------
 
 struct alignas(64) TileConfig {  // Intel SDM, LDTILECFG
   uint8_t palette = 1;
@@ -206,6 +204,22 @@ void begin_amx() {
   _tile_loadconfig(&config);
 }
 void end_amx() { _tile_release(); }
+
+// `rows` x `columns` sums at row i, column j of a product whose rows are columns of c.
+void finish_turned(const float (&tile)[32][32], const Bf16Output& out, int64_t i, int64_t j,
+                   int64_t rows, int64_t columns) {
+  for (int64_t from = 0; from < columns; from += 16) {
+    for (int64_t row = 0; row < rows; row += 16) {
+      __m512i block[16];
+      for (int64_t r = 0; r < 16; ++r) block[r] = _mm512_load_si512(&tile[row + r][from]);
+      transpose(block);
+      const __mmask16 mask = first_16(rows - row);
+      for (int64_t c = 0; c < std::min<int64_t>(16, columns - from); ++c) {
+        finish(_mm512_castsi512_ps(block[c]), out, j + from + c, i + row, mask);
+      }
+    }
+  }
+}
 
 void multiply_amx(const uint16_t* a, const uint16_t* b, int64_t rows, int64_t columns,
                   int64_t depth, const Bf16Output& out) {
@@ -237,6 +251,11 @@ void multiply_amx(const uint16_t* a, const uint16_t* b, int64_t rows, int64_t co
       _tile_stored(1, &tile[0][16], stride);
       _tile_stored(2, &tile[16][0], stride);
       _tile_stored(3, &tile[16][16], stride);
+      if (out.turned) {
+        finish_turned(tile, out, i, j, std::min(panel, rows - i),
+                      std::min(kPanelColumns, columns - j));
+        continue;
+      }
       for (int64_t r = 0; r < std::min(panel, rows - i); ++r) {
         finish(_mm512_load_ps(&tile[r][0]), out, i + r, j, low);
         if (high) finish(_mm512_load_ps(&tile[r][16]), out, i + r, j + 16, high);
@@ -245,8 +264,7 @@ void multiply_amx(const uint16_t* a, const uint16_t* b, int64_t rows, int64_t co
   }
 }
 
-// --- what the CPU has
-// -------------------------------------------------------------------------------
+// --- what the CPU has ----------------------------------------------------------------------------
 
 bool has_avx512_bf16() {
   unsigned a, b, c, d;
@@ -269,14 +287,16 @@ void nothing() {}
 }  // namespace
 
 const Bf16Functions* avx512_bf16_functions() {
-  static const Bf16Functions functions = {nothing, nothing, pack_a<kRows>, pack_b, multiply_avx512};
+  static const Bf16Functions functions = {kRows,         nothing, nothing,
+                                          pack_a<kRows>, pack_b,  multiply_avx512};
   static const bool here = has_avx512_bf16();
   return here ? &functions : nullptr;
 }
 
 const Bf16Functions* amx_functions() {
-  static const Bf16Functions functions = {begin_amx, end_amx, pack_a<panel_rows(Bf16Kernel::amx)>,
-                                          pack_b, multiply_amx};
+  static const Bf16Functions functions = {
+      panel_rows(Bf16Kernel::amx),         begin_amx, end_amx,
+      pack_a<panel_rows(Bf16Kernel::amx)>, pack_b,    multiply_amx};
   static const bool here = has_amx();
   return here ? &functions : nullptr;
 }

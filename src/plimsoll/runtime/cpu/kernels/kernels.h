@@ -7,7 +7,7 @@
 // so results do not change with the number of threads.
 //
 // Kernels with scratch take `workspace`, of at least `*_workspace(...)` bytes, aligned to 64.
-// Their number of threads is `threads`; the others use OpenMP's setting.
+// Their number of threads is `threads`; the others use thread_count().
 #pragma once
 
 #include <cstddef>
