@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
+#include <sys/stat.h>
 
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -138,6 +141,56 @@ TEST_F(Checkpoint, SaysWhatIsWrongWithEachDamagedOne) {
   expect_parts(found.damaged[1], {"step-5 is damaged", "manifest.json", "No such file"});
   expect_parts(found.damaged[2], {"step-4 is damaged", "model.safetensors has 5 bytes instead of"});
   expect_parts(found.damaged[3], {"step-3 is damaged", "manifest.json has been changed"});
+}
+
+TEST_F(Checkpoint, TakesWhatIsNoFileForDamagedAndNeverWaitsForIt) {
+  for (const std::string name : {"manifest.json", "model.safetensors"}) {
+    for (const bool endless : {false, true}) {
+      for (const int step : {1, 2}) save_version(folder, step, step);
+      const fs::path path = folder / "step-2" / name;
+      fs::remove(path);
+      if (endless) {
+        fs::create_symlink("/dev/zero", path);
+      } else {
+        ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+      }
+      const Found found = *newest_valid(folder);
+      EXPECT_EQ(found.state.step, 1);
+      ASSERT_EQ(found.damaged.size(), 1u);
+      expect_parts(found.damaged[0], {"step-2 is damaged", name, endless ? "a device" : "a pipe"});
+    }
+  }
+}
+
+TEST_F(Checkpoint, HoldsOnlyFiniteNumbers) {
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    SmallModel model(1);
+    std::vector<Shard> shards = model.shards();
+    NamedTensor& embedding = shards[0].tensors[1];
+    std::memcpy(embedding.bytes.data() + 4 * 300, &bad, sizeof(bad));
+    save_checkpoint(folder, {1, 8, {}}, shards);
+    expect_parts(error_of([&] { load_checkpoint(*newest_valid(folder), shards); }),
+                 {"3: ", "tensor embedding holds Inf or NaN (element 300)"});
+    NamedTensor& norm = shards[0].tensors[0];
+    const bf16 narrow(bad);
+    std::memcpy(norm.bytes.data() + 2, &narrow, sizeof(narrow));
+    save_checkpoint(folder, {1, 8, {}}, shards);
+    expect_parts(error_of([&] { load_checkpoint(*newest_valid(folder), shards); }),
+                 {"tensor norm holds Inf or NaN (element 1)"});
+  }
+}
+
+TEST_F(Checkpoint, TakesAManifestThatOthersWroteForDamaged) {
+  save_version(folder, 1, 1);
+  const std::string manifest = read_file(folder / "step-1" / "manifest.json");
+  std::string escaped = manifest;  // the same hash, in another spelling
+  const size_t hash = escaped.find("sha256\": \"") + 10;
+  escaped.replace(hash, 1, fmt::format("\\u{:04x}", escaped[hash]));
+  overwrite(folder / "step-1" / "manifest.json", escaped);
+  expect_parts(error_of([&] { newest_valid(folder); }),
+               {"3: No checkpoint", "not written plainly"});
+  overwrite(folder / "step-1" / "manifest.json", std::string(100000, '['));
+  expect_parts(error_of([&] { newest_valid(folder); }), {"3: No checkpoint", "nests too deeply"});
 }
 
 TEST_F(Checkpoint, RefusesToGuessWhenNoneIsWhole) {

@@ -19,6 +19,15 @@
 namespace plimsoll::checkpoint {
 namespace {
 
+void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors,
+                       const Metadata& metadata) {
+  const SafetensorsLayout layout = lay_out_safetensors(tensors, metadata);
+  AtomicFile file(path);
+  file.write(layout.header);
+  for (const size_t i : layout.order) file.write(tensors[i].bytes);
+  file.commit();
+}
+
 namespace fs = std::filesystem;
 
 constexpr std::array all_dtypes = {Dtype::u8,  Dtype::bf16, Dtype::f32,

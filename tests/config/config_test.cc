@@ -59,6 +59,42 @@ void expect_starts_with(const std::string& text, const std::string& start) {
 
 const std::string kSmall = "[model]\npreset = \"llama-3m\"\n";
 
+TEST(ConfigRead, RefusesWhatNestsTooDeeplyBeforeItIsParsed) {
+  const auto brackets = [](int depth) { return std::string(static_cast<size_t>(depth), '['); };
+  std::string key = "a";
+  for (int i = 0; i < 100000; ++i) key += ".a";
+  const std::string end = " nested more than 16 deep.\n  Write [table] lines, and key = value";
+  expect_starts_with(refusal_of("[train]\nsteps = " + brackets(100000)),
+                     "config.toml:2: a value is" + end);
+  expect_starts_with(refusal_of("\n\n" + key + " = 1\n"),
+                     "config.toml:3: the parts of a key are" + end);
+  expect_starts_with(refusal_of("[" + key + "]\n"), "config.toml:1: the parts of a key are" + end);
+  expect_starts_with(refusal_of(kSmall, {"train.steps=" + brackets(100000)}),
+                     "--set:1: a value is" + end);
+  // Brackets and points in strings and comments nest nothing.
+  const std::string text = brackets(50) + std::string(50, '.');
+  read(kSmall + "[data]\ntrain = \"\\\"" + text + "\" # " + text + "\nvalidation = '''" + text +
+       "\n" + text + "'''\n");
+}
+
+TEST(ConfigRead, TakesLettersOutsideAsciiInQuotesAndCommentsOnly) {
+  EXPECT_EQ(read("\xef\xbb\xbf" + kSmall + "[data]\ntrain = \"caf\u00e9\" # \u00e9\n").data.train,
+            "caf\u00e9");
+  expect_starts_with(refusal_of("[train]\nst\u02a8eps = 3\n"),
+                     "config.toml:2: a letter outside ASCII stands outside quotes.");
+}
+
+TEST(ConfigRead, TakesNumbersAsTheStepComputesWithThem) {
+  // In f32 these are 0, 1 or infinite.
+  expect_starts_with(refusal_of("[optimizer]\neps = 1e-60\n"),
+                     "config.toml:2: optimizer.eps = 1e-60 is out of range.");
+  expect_starts_with(refusal_of("[model]\nnorm_eps = 1e-60\n"), "config.toml:2: model.norm_eps");
+  expect_starts_with(refusal_of("[optimizer]\nbeta1 = 0.9999999999\n"),
+                     "config.toml:2: optimizer.beta1");
+  expect_starts_with(refusal_of("[schedule]\nlr = 1e39\n"), "config.toml:2: schedule.lr");
+  EXPECT_EQ(read(kSmall + "[optimizer]\neps = 1e-30\n").optimizer.eps, 1e-30);
+}
+
 TEST(ConfigRead, GivenKeysOverrideDefaultsAndTheRestKeepsThem) {
   const Config config = read(
       "[step]\nprecision = \"fp32\"\nmicro_batch = 4\n"
@@ -251,8 +287,9 @@ TEST(ConfigRead, AMissingFileIsRefusedByName) {
     FAIL() << "a missing file was read";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Exit::usage);
-    EXPECT_NE(std::string(error.what()).find("none.toml: the config file cannot be read."),
-              std::string::npos);
+    EXPECT_NE(
+        std::string(error.what()).find("none.toml: the config file cannot be read: No such file"),
+        std::string::npos);
   }
   EXPECT_THROW(read_config(file.directory(), {}), Error) << "a directory is not a file";
 }

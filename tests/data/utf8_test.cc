@@ -24,8 +24,8 @@ TEST(Utf8, ReplacesEachLongestBeginningOfACharacter) {
   // The example of the Unicode standard, table 3-8.
   EXPECT_EQ(whole("\x61\xf1\x80\x80\xe1\x80\xc2\x62\x80\x63\x80\xbf\x64"),
             "a\ufffd\ufffd\ufffdb\ufffdc\ufffd\ufffdd");
-  EXPECT_EQ(whole("\xc0\xaf"), "\ufffd\ufffd");              // overlong
-  EXPECT_EQ(whole("\xed\xa0\x80"), "\ufffd\ufffd\ufffd");    // a surrogate
+  EXPECT_EQ(whole("\xc0\xaf"), "\ufffd\ufffd");            // overlong
+  EXPECT_EQ(whole("\xed\xa0\x80"), "\ufffd\ufffd\ufffd");  // a surrogate
   EXPECT_EQ(whole("\xf4\x90\x80\x80"), "\ufffd\ufffd\ufffd\ufffd");
   EXPECT_EQ(whole("x\xe2\x82"), "x\ufffd");
 }

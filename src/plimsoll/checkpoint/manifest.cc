@@ -10,6 +10,7 @@ using nlohmann::ordered_json;
 namespace {
 
 constexpr int64_t format_version = 1;
+constexpr int deepest = 32;
 const std::string no_hash(64, '0');
 
 [[noreturn]] void fail(const std::string& problem) {
@@ -19,13 +20,19 @@ const std::string no_hash(64, '0');
 // The hash is the first member, so its first occurrence in the text is the member itself.
 std::string with_hash(std::string text, const std::string& old_hash, const std::string& new_hash) {
   const size_t position = text.find(old_hash);
-  check(position != std::string::npos, "a manifest lacks its hash");
+  // Only a file that others wrote can have it in another spelling, with escapes.
+  if (position == std::string::npos) fail("has been changed: its hash is not written plainly");
   return text.replace(position, new_hash.size(), new_hash);
 }
 
 ordered_json parse(const std::string& text) {
+  // Copying and comparing values recurses as deep as they nest; a manifest needs a few levels.
+  const auto watch = [](int depth, ordered_json::parse_event_t, ordered_json&) {
+    if (depth > deepest) fail("nests too deeply");
+    return true;
+  };
   try {
-    return ordered_json::parse(text);
+    return ordered_json::parse(text, watch);
   } catch (const ordered_json::exception&) {
     fail("is not JSON");
   }

@@ -279,15 +279,6 @@ SafetensorsLayout lay_out_safetensors(std::span<const StoredTensor> tensors,
   return layout;
 }
 
-void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors,
-                       const Metadata& metadata) {
-  const SafetensorsLayout layout = lay_out_safetensors(tensors, metadata);
-  AtomicFile file(path);
-  file.write(layout.header);
-  for (const size_t i : layout.order) file.write(tensors[i].bytes);
-  file.commit();
-}
-
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : file_(path) {
   HeaderReader(path, file_.bytes()).read(tensors_, metadata_);
   for (size_t i = 0; i < tensors_.size(); ++i) index_.emplace(tensors_[i].name, i);

@@ -52,10 +52,6 @@ struct SafetensorsLayout {
 SafetensorsLayout lay_out_safetensors(std::span<const StoredTensor> tensors,
                                       const Metadata& metadata);
 
-// Appears under `path` when it is complete. Raises FileError.
-void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors,
-                       const Metadata& metadata);
-
 // A safetensors file, mapped. Opening it checks every statement of the header against the format
 // and the file's size, and raises Exit::data saying which one is wrong. The tensors' bytes are
 // views into the mapping, possibly unaligned in files that others wrote.

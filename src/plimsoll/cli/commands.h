@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <functional>
 #include <string>
 #include <vector>
@@ -22,6 +23,20 @@ void add_explain(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_config(CLI::App& app, Action& action);
 void add_presets(CLI::App& app, Action& action);
+
+// Refuses text that is no whole number of type T, in place of the nearest one that CLI11 would
+// take.
+template <class T>
+CLI::Validator whole_number() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        T value;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool whole = error == std::errc() && end == text.data() + text.size();
+        return whole ? std::string() : text + " is not a whole number of the range";
+      },
+      "");
+}
 
 // A config file, or a preset alone, with settings on top: what `plan` and `train` read.
 struct ConfigArguments {

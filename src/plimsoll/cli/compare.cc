@@ -58,6 +58,7 @@ void add_compare(CLI::App& app, Action& action) {
   command->add_option("--recipes", arguments->recipes, "recipes to compare, with commas")
       ->delimiter(',');
   command->add_option("--seeds", arguments->seeds, "runs of each recipe, paired by seed")
+      ->check(whole_number<int64_t>())
       ->check(CLI::Range(1, 1000));
   command
       ->add_option("--directory", arguments->directory,

@@ -205,7 +205,7 @@ Table describe(ScheduleConfig& s) {
            {"decay", choice(s.decay),
             "from the peak to the end; wsd: constant, then linear over decay_fraction"},
            {"decay_fraction", &s.decay_fraction,
-            "share of the steps in the final linear decay of wsd", fraction}}};
+            "share of the steps in the final linear decay of wsd; 0: none", fraction}}};
 }
 
 Table describe(DataConfig& d) {
@@ -293,6 +293,8 @@ template <class... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;
 };
+template <class... Functions>  // clang 14 does not find it by itself
+Overloaded(Functions...)->Overloaded<Functions...>;
 
 }  // namespace
 
@@ -364,7 +366,10 @@ bool accepts(const Field& field) {
       Overloaded{
           [](bool) { return true; }, [](const std::optional<bool>&) { return true; },
           [](const std::string&) { return true; },
-          [&](double value) { return field.range.contains(value); },
+          // The step computes in f32: there 1e-60 is 0 and 1e60 is infinite.
+          [&](double value) {
+            return field.range.contains(value) && field.range.contains(static_cast<float>(value));
+          },
           [&](int64_t value) { return field.range.contains(static_cast<double>(value)); },
           [&](int value) { return field.range.contains(value); },
           [](const Choice& choice) { return std::ranges::count(choice.names, choice.get()) > 0; }});

@@ -1,10 +1,12 @@
 #include <toml++/toml.h>
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <optional>
 
+#include "plimsoll/base/files.h"
+#include "plimsoll/base/streams.h"
 #include "plimsoll/config/fields.h"
+#include "plimsoll/config/toml_guard.h"
 
 namespace plimsoll::config {
 
@@ -48,18 +50,22 @@ std::string toml_text(const Literal& literal) {
   return "";
 }
 
+// Raises Exit::usage of toml_guard.h, or the parser's toml::parse_error.
+toml::table parse(std::string_view text, const std::string& source) {
+  check_toml(text, source);
+  return toml::parse(text, source);
+}
+
+constexpr Bytes kLargestFile = {1 << 20};
+
 toml::table parse_file(const std::filesystem::path& path) {
-  if (std::filesystem::is_directory(path)) {
-    throw Error(Exit::usage, fmt::format("{} is a directory, not a config file.", path.string()),
-                "Name a TOML file.");
-  }
-  std::ifstream file(path);
-  if (!file) {
-    throw Error(Exit::usage, fmt::format("{}: the config file cannot be read.", path.string()),
-                "Check the path and the permissions.");
-  }
   try {
-    return toml::parse(file, path.string());
+    return parse(read_input(path, kLargestFile), path.string());
+  } catch (const FileError& error) {
+    throw Error(
+        Exit::usage,
+        fmt::format("{}: the config file cannot be read: {}.", path.string(), error.reason()),
+        error.advice());
   } catch (const toml::parse_error& error) {
     const toml::source_position at = error.source().begin;
     throw Error(
@@ -103,7 +109,7 @@ std::string trimmed(std::string_view text) {
 // The value of a setting: TOML where it parses, otherwise the bare words as a string.
 Literal parse_setting(const std::string& text) {
   try {
-    const toml::table parsed = toml::parse("value = " + text);
+    const toml::table parsed = parse("value = " + text, "--set");
     if (parsed.size() == 1) return literal(*parsed.get("value"));
   } catch (const toml::parse_error&) {
     // Not TOML: a bare word, such as a path.
@@ -217,6 +223,7 @@ void assign(const Given& given, const Field& field) {
     **target = checked(*integer);
   } else if (auto* target = std::get_if<double*>(&field.value); target && (real || integer)) {
     **target = checked(real ? *real : static_cast<double>(*integer));
+    if (!accepts(field)) refuse();
   } else if (auto* target = std::get_if<std::string*>(&field.value); target && text) {
     **target = *text;
   } else if (auto* target = std::get_if<Choice>(&field.value); target && text) {

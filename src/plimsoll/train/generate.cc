@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "plimsoll/base/limits.h"
 #include "plimsoll/base/shell.h"
 #include "plimsoll/checkpoint/checkpoint.h"
 #include "plimsoll/config/config.h"
@@ -13,6 +14,7 @@
 #include "plimsoll/data/utf8.h"
 #include "plimsoll/numerics/random.h"
 #include "plimsoll/runtime/cpu/cpu_backend.h"
+#include "plimsoll/runtime/cpu/threads.h"
 #include "plimsoll/runtime/executor.h"
 #include "plimsoll/train/run_checkpoints.h"
 #include "plimsoll/train/training_state.h"
@@ -155,6 +157,8 @@ void generate(const std::filesystem::path& run_path, const GenerateOptions& opti
   inference.program = runtime::with_workspaces(std::move(inference.program), *backend);
   const step::MemoryPlan plan = step::plan_memory(inference.program);
   require_memory(plan.arena, *backend);
+  cpu::start_threads(options.threads);
+  require_address_space(plan.arena);
   const runtime::Arena arena(plan.arena);
   const runtime::Executor executor(inference.program, plan, *backend, arena);
   const checkpoint::Shard shard = weights_shard(inference, executor);

@@ -6,10 +6,12 @@
 #include <new>
 #include <optional>
 
+#include "plimsoll/base/limits.h"
 #include "plimsoll/base/shell.h"
 #include "plimsoll/data/dataset.h"
 #include "plimsoll/runtime/cpu/cpu_backend.h"
 #include "plimsoll/runtime/cpu/machine.h"
+#include "plimsoll/runtime/cpu/threads.h"
 #include "plimsoll/train/failure.h"
 #include "plimsoll/train/matmul_rate.h"
 #include "plimsoll/train/progress.h"
@@ -151,8 +153,8 @@ Exit run(const config::Config& config, const RunOptions& options, std::ostream& 
   const bool may_continue = options.start != Start::fresh;
   const auto acquire = [&]() -> RunDirectory& {
     if (!own) {
-      own.emplace(create_run_directory(options.directory, may_continue,
-                                       config.checkpoint.directory));
+      own.emplace(
+          create_run_directory(options.directory, may_continue, config.checkpoint.directory));
     }
     return *own;
   };
@@ -172,6 +174,8 @@ Exit run(const config::Config& config, const RunOptions& options, std::ostream& 
   const auto backend = cpu::make_cpu_backend(config.train.threads);
   const PlannedRun planned = plan_run(config, *backend);
   require_fit(planned, *backend);
+  cpu::start_threads(config.train.threads);
+  require_address_space(planned.memory.arena);
   data::Dataset dataset = open_corpus(config, planned.capacity - planned.memory.arena);
   const bool tokens_are_bytes = dataset.train.source.format() == data::TokenFormat::text;
   int64_t appended = 0;
@@ -275,8 +279,8 @@ Exit run(const config::Config& config, const RunOptions& options, std::ostream& 
   if (finished) {
     events.append("finish", {{"step", measured.steps_done}});
   } else {
-    events.append("interrupted", {{"step", measured.steps_done},
-                                  {"signal", signal_name(signals.arrived())}});
+    events.append("interrupted",
+                  {{"step", measured.steps_done}, {"signal", signal_name(signals.arrived())}});
   }
   progress.done();
   measured.peak_resident = cpu::resident_memory().peak;

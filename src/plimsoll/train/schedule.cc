@@ -24,7 +24,9 @@ double learning_rate(const config::ScheduleConfig& config, int64_t step, int64_t
       share = 1 - progress;
       break;
     case config::Decay::wsd: {
-      const double tail = std::max(1.0, config.decay_fraction * static_cast<double>(steps));
+      if (config.decay_fraction == 0) return config.lr;
+      const double wanted = config.decay_fraction * static_cast<double>(steps);
+      const double tail = std::clamp(wanted, 1.0, decay_steps);  // never into the warm-up
       share = std::min(1.0, static_cast<double>(steps - step) / tail);
       break;
     }

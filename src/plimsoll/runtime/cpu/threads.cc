@@ -10,6 +10,7 @@
 #include <system_error>
 #include <thread>
 
+#include "plimsoll/base/limits.h"
 #include "plimsoll/runtime/cpu/machine.h"
 
 #if defined(__x86_64__)
@@ -164,5 +165,11 @@ void run_pieces(int pieces, Piece piece, const void* body) {
 }
 
 }  // namespace detail
+
+void start_threads(int count) {
+  if (count == 0) count = core_count();
+  require_threads(count);
+  run_pieces(count, [](int) {});
+}
 
 }  // namespace plimsoll::cpu

@@ -29,4 +29,9 @@ void run_pieces(int pieces, const Body& body) {
       pieces, [](const void* b, int piece) { (*static_cast<const Body*>(b))(piece); }, &body);
 }
 
+// Starts the threads of the pool, `count` in all or one a core with 0, before a run takes the
+// memory that their stacks need. Raises Exit::does_not_fit when the system gives fewer (`ulimit
+// -u`, `ulimit -v`).
+void start_threads(int count);
+
 }  // namespace plimsoll::cpu
