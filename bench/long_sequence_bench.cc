@@ -49,9 +49,15 @@ int main(int argc, char** argv) {
   const double seconds = bench::seconds_of([&] { executor.run_micro_step(); });
 
   double loss = 0, squares = 0;
-  for (const float value : executor.view(run.step.losses).span<float>()) loss += value;
+  const auto values_of = [&](step::TensorId id) {
+    std::vector<float> values(
+        static_cast<size_t>(run.step.program.tensor(id).type.shape.elements()));
+    executor.read(id, values);
+    return values;
+  };
+  for (const float value : values_of(run.step.losses)) loss += value;
   for (const step::ParameterTensors& p : run.step.parameters) {
-    for (const float value : executor.view(p.gradient).span<float>()) squares += value * value;
+    for (const float value : values_of(p.gradient)) squares += value * value;
   }
   const cpu::Resident after = cpu::resident_memory();
   fmt::print("arena {} B ({}), resident before it {}, at most {}\n", run.memory.arena.count,

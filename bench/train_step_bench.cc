@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -23,7 +24,7 @@
 #include "plimsoll/runtime/cpu/kernels/parallel.h"
 #include "plimsoll/runtime/cpu/machine.h"
 #include "plimsoll/runtime/executor.h"
-#include "plimsoll/train/initialize.h"
+#include "plimsoll/train/training_state.h"
 
 namespace {
 
@@ -120,20 +121,19 @@ void bench(step::Precision precision, const model::ModelConfig& model, int64_t m
   step::TrainingStep step = step::build_training_step(model, config, {});
   step.program = runtime::with_workspaces(std::move(step.program), *backend);
   const step::MemoryPlan plan = step::plan_memory(step.program);
-  const runtime::Arena arena(plan.arena);
-  const runtime::Executor executor(step.program, plan, *backend, arena);
-  for (const auto& p : step.parameters) {
-    train::initialize(p.parameter, 1, executor.view(p.master).span<float>());
-  }
+  const runtime::Executor executor(step.program, plan, *backend);
+  train::initialize_weights(step, executor, 1);
   executor.run(step::Phase::setup);
   for (const step::TensorId id : {step.tokens, step.targets}) {
     int32_t next = 0;
-    for (int32_t& token : executor.view(id).span<int32_t>()) {
+    std::vector<int32_t> tokens(static_cast<size_t>(micro_batch * sequence));
+    for (int32_t& token : tokens) {
       token = next = (next * 1103 + 12345) % static_cast<int32_t>(model.vocab);
     }
+    executor.write(id, tokens);
   }
-  const std::span<float> settings = executor.view(step.settings).span<float>();
-  settings[0] = 1e-4f, settings[1] = 0.1f, settings[2] = 0.05f;
+  executor.write(step.settings, std::array{1e-4f, 0.1f, 0.05f});
+  executor.write(step.loss_scale, std::array{1.0f / static_cast<float>(micro_batch * sequence)});
 
   const bool bf16 = precision == step::Precision::bf16;
   OneDnnProduct own(bf16 ? Format::bf16 : Format::f32);

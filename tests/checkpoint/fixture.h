@@ -16,6 +16,12 @@
 
 namespace plimsoll::checkpoint {
 
+inline std::vector<std::byte> bytes_of(const NamedTensor& tensor) {
+  std::vector<std::byte> bytes(static_cast<size_t>(tensor.size.count));
+  tensor.read(0, bytes);
+  return bytes;
+}
+
 class SmallModel {
  public:
   // `rows`: rows of the embedding, 1 KiB each; `version`: makes the values of a save its own.
@@ -33,11 +39,11 @@ class SmallModel {
     const auto bytes = [](auto& values) { return std::as_writable_bytes(std::span(values)); };
     const auto rows = static_cast<int64_t>(embedding_.size() / 256);
     return {{"model.safetensors",
-             {{"norm", {3}, Format::bf16, bytes(norm_)},
-              {"embedding", {rows, 256}, Format::f32, bytes(embedding_)}}},
+             {in_memory("norm", {3}, Format::bf16, bytes(norm_)),
+              in_memory("embedding", {rows, 256}, Format::f32, bytes(embedding_))}},
             {"optimizer.safetensors",
-             {{"embedding.m", {rows, 256}, Format::f32, bytes(moment_)},
-              {"count", {}, Format::i32, bytes(count_)}}}};
+             {in_memory("embedding.m", {rows, 256}, Format::f32, bytes(moment_)),
+              in_memory("count", {}, Format::i32, bytes(count_))}}};
   }
 
   // Empty when all values are those of `version`; else the first that is not.
@@ -46,7 +52,7 @@ class SmallModel {
     const std::vector<Shard> mine = shards(), theirs = wanted.shards();
     for (size_t s = 0; s < mine.size(); ++s) {
       for (size_t t = 0; t < mine[s].tensors.size(); ++t) {
-        const auto a = mine[s].tensors[t].bytes, b = theirs[s].tensors[t].bytes;
+        const auto a = bytes_of(mine[s].tensors[t]), b = bytes_of(theirs[s].tensors[t]);
         const auto at = std::ranges::mismatch(a, b).in1 - a.begin();
         if (static_cast<size_t>(at) == a.size()) continue;
         return fmt::format("{} byte {}: {:#04x}, not {:#04x} of version {}",

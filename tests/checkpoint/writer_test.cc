@@ -29,7 +29,7 @@ struct Training {
     const std::vector<Shard> from = next.shards(), to = model.shards();
     for (size_t s = 0; s < from.size(); ++s) {
       for (size_t t = 0; t < from[s].tensors.size(); ++t) {
-        std::ranges::copy(from[s].tensors[t].bytes, to[s].tensors[t].bytes.begin());
+        to[s].tensors[t].write(0, bytes_of(from[s].tensors[t]));
       }
     }
   }

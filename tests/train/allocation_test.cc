@@ -6,10 +6,10 @@
 #include <cstdlib>
 
 #include "plimsoll/checkpoint/writer.h"
-#include "plimsoll/runtime/cpu/cpu_backend.h"
 #include "plimsoll/train/trainer.h"
 #include "plimsoll/train/training_state.h"
 #include "tests/data/files.h"
+#include "tests/runtime/test_backend.h"
 
 namespace {
 
@@ -91,7 +91,7 @@ TEST(Allocations, OfAStepWithItsCheckpointAreSmall) {
       config.data.train = folder.write("corpus.txt", text);
       config.train.eval_sequences = 3;
       config = config::resolve(config);
-      const auto backend = cpu::make_cpu_backend(2);
+      const auto backend = runtime::make_test_backend(2);
       const data::Dataset dataset =
           data::open_dataset({.train = config.data.train,
                               .validation_fraction = 0.1,
@@ -100,9 +100,12 @@ TEST(Allocations, OfAStepWithItsCheckpointAreSmall) {
       const PlannedRun run = plan_run(config, *backend);
       Trainer trainer(run, *backend, dataset);
       trainer.start_fresh();
-      checkpoint::CheckpointWriter writer(folder / "checkpoints", 1,
-                                          checkpoint_shards(run.step, trainer.executor()),
-                                          trainer.executor().view(run.snapshot).bytes());
+      std::vector<std::byte> host(
+          runtime::guarded() ? static_cast<size_t>(snapshot_bytes(run.step).count) : 0);
+      const std::span<std::byte> snapshot =
+          runtime::guarded() ? host : trainer.executor().host_view(run.snapshot);
+      checkpoint::CheckpointWriter writer(
+          folder / "checkpoints", 1, checkpoint_shards(run.step, trainer.executor()), snapshot);
       large_allocations = 0;
       largest = 0;
       watching = true;

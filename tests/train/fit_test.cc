@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "plimsoll/runtime/cpu/cpu_backend.h"
 #include "plimsoll/train/planned_run.h"
+#include "tests/runtime/test_backend.h"
 
 namespace plimsoll::train {
 namespace {
@@ -23,7 +23,7 @@ Bytes arena(config::Config config, const std::string& checkpointing,
 
 class FitTest : public testing::Test {
  protected:
-  std::unique_ptr<runtime::Backend> backend = cpu::make_cpu_backend(2);
+  std::unique_ptr<runtime::Backend> backend = runtime::make_test_backend(2);
   const Bytes limit = {int64_t{24} << 20};
 };
 

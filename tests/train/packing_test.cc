@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "plimsoll/model/model_config.h"
-#include "plimsoll/runtime/cpu/cpu_backend.h"
 #include "plimsoll/train/planned_run.h"
+#include "tests/runtime/test_backend.h"
 
 namespace plimsoll::train {
 namespace {
@@ -24,7 +24,7 @@ config::Config config_of(const std::string& preset, step::Precision precision) {
 }
 
 TEST(Packing, OfEveryPresetWithFullCheckpointing) {
-  const auto backend = cpu::make_cpu_backend(2);
+  const auto backend = runtime::make_test_backend(2);
   for (const model::Preset& preset : model::presets()) {
     const std::string name = preset.name;
     EXPECT_LE(packing(config_of(name, step::Precision::bf16), "full", *backend), 1.02) << name;
@@ -32,7 +32,7 @@ TEST(Packing, OfEveryPresetWithFullCheckpointing) {
 }
 
 TEST(PackingLong, OfEveryPresetUnderEveryPolicy) {
-  const auto backend = cpu::make_cpu_backend(2);
+  const auto backend = runtime::make_test_backend(2);
   for (const model::Preset& preset : model::presets()) {
     const std::string name = preset.name;
     for (const auto precision : {step::Precision::bf16, step::Precision::fp32}) {

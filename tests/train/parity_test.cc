@@ -137,17 +137,17 @@ TEST_P(Parity, OfTenAdamWStepsWithPyTorch) {
   const auto norms = golden_.values<float>("grad_norms");
   for (size_t i = 0; i < losses.size(); ++i) {
     EXPECT_NEAR(accumulate(run, i) / losses[i], 1, 1e-5) << "step " << i + 1;
-    const std::span<float> settings = run.floats(run.step.settings);
-    settings[0] = static_cast<float>(golden_.real("learning_rate"));
-    settings[1] = static_cast<float>(1 - std::pow(golden_.real("beta1"), i + 1));
-    settings[2] = static_cast<float>(1 - std::pow(golden_.real("beta2"), i + 1));
+    run.executor->write(run.step.settings,
+                        std::array{static_cast<float>(golden_.real("learning_rate")),
+                                   static_cast<float>(1 - std::pow(golden_.real("beta1"), i + 1)),
+                                   static_cast<float>(1 - std::pow(golden_.real("beta2"), i + 1))});
     run.executor->run(step::Phase::optimizer);
     EXPECT_NEAR(run.floats(run.step.clip)[0] / norms[i], 1, 1e-4) << "step " << i + 1;
   }
   const int64_t hidden = golden_.integer("hidden");
   for (const step::ParameterTensors& p : run.step.parameters) {
     auto golden = golden_.values<float>("final/" + p.parameter.name);
-    std::span<float> weights = run.floats(p.master);
+    auto weights = run.floats(p.master);
     const std::string& name = p.parameter.name;
     if (name.ends_with("qkv.bias")) {
       // The key biases have no gradient but rounding noise (tests/golden/README.md).
@@ -160,25 +160,24 @@ TEST_P(Parity, OfTenAdamWStepsWithPyTorch) {
 TEST_P(Parity, OfLogitsWithPyTorch) {
   if (GetParam().micro_batch != 1) GTEST_SKIP() << "one inference a model";
   const int64_t sequence = golden_.integer("sequence_length");
-  const auto backend = cpu::make_cpu_backend(2);
+  const auto backend = runtime::make_test_backend(2);
   step::Inference inference =
       step::build_inference(golden_.model(), step::Precision::fp32, sequence);
   inference.program = runtime::with_workspaces(std::move(inference.program), *backend);
   const step::MemoryPlan plan = step::plan_memory(inference.program);
-  const runtime::Arena arena(plan.arena);
-  const runtime::Executor executor(inference.program, plan, *backend, arena);
+  const runtime::Executor executor(inference.program, plan, *backend);
   for (const step::ParameterTensors& p : inference.parameters) {
     const auto weights = golden_.values<float>("weights/" + p.parameter.name);
-    std::copy(weights.begin(), weights.end(), executor.view(p.compute).span<float>().begin());
+    executor.write(p.compute, weights);
   }
   executor.run(step::Phase::setup);
   const auto tokens = golden_.values<int32_t>("tokens");
   const auto logits = golden_.values<float>("logits");
-  std::copy_n(tokens.begin(), sequence, executor.view(inference.tokens).span<int32_t>().begin());
+  executor.write(inference.tokens, std::span(tokens).first(static_cast<size_t>(sequence)));
   executor.run(inference.begin, inference.body);
   for (int64_t i = 0; i < sequence; ++i) {
     executor.run(inference.body + static_cast<int>(i), inference.body + static_cast<int>(i) + 1);
-    const auto row = executor.view(inference.logits).span<float>();
+    const runtime::HostValues<float> row(executor, inference.program, inference.logits);
     const int64_t vocab = static_cast<int64_t>(row.size());
     const std::vector<float> golden(logits.begin() + i * vocab, logits.begin() + (i + 1) * vocab);
     EXPECT_LE(relative_error(row, golden), 1e-5) << "token " << i;

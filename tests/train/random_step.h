@@ -3,7 +3,7 @@
 
 #include <rapidcheck.h>
 
-#include "plimsoll/train/initialize.h"
+#include "plimsoll/train/training_state.h"
 #include "tests/model/random_features.h"
 #include "tests/train/step_under_test.h"
 
@@ -25,14 +25,13 @@ inline model::ModelConfig random_model() {
 
 // Two micro-steps, so that gradients accumulate.
 inline void run_micro_steps(const StepUnderTest& run) {
-  for (const step::ParameterTensors& p : run.step.parameters) {
-    initialize(p.parameter, 3, run.floats(p.master));
-  }
+  initialize_weights(run.step, *run.executor, 3);
   run.executor->run(step::Phase::setup);
   for (int32_t micro = 0; micro < 2; ++micro) {
     for (const step::TensorId id : {run.step.tokens, run.step.targets}) {
       int32_t next = micro + id;
-      for (int32_t& token : run.ids(id)) token = next = (next * 31 + 7) % 67;
+      auto tokens = run.ids(id);
+      for (int32_t& token : tokens) token = next = (next * 31 + 7) % 67;
     }
     run.executor->run_micro_step();
   }

@@ -1,11 +1,13 @@
-// A training step ready to run in a test: program, plan, arena and executor together.
+// A training step ready to run in a test: program, plan and executor together.
 #pragma once
 
+#include <array>
 #include <memory>
 
-#include "plimsoll/runtime/cpu/cpu_backend.h"
 #include "plimsoll/runtime/executor.h"
 #include "plimsoll/step/builder.h"
+#include "tests/runtime/host_values.h"
+#include "tests/runtime/test_backend.h"
 
 namespace plimsoll::train {
 
@@ -15,27 +17,36 @@ struct StepUnderTest {
   std::unique_ptr<runtime::Backend> backend;
   step::TrainingStep step;
   step::MemoryPlan plan;
-  std::unique_ptr<runtime::Arena> arena;
   std::unique_ptr<runtime::Executor> executor;
 
   StepUnderTest(const model::ModelConfig& model, const step::StepConfig& config,
                 const step::OptimizerConfig& optimizer, int threads = 2, const Pass& pass = {})
-      : backend(cpu::make_cpu_backend(threads)),
+      : backend(runtime::make_test_backend(threads)),
         step(step::build_training_step(model, config, optimizer)) {
     if (pass) step.program = pass(std::move(step.program));
     step.program = runtime::with_workspaces(std::move(step.program), *backend);
     plan = step::plan_memory(step.program);
-    arena = std::make_unique<runtime::Arena>(plan.arena);
-    executor = std::make_unique<runtime::Executor>(step.program, plan, *backend, *arena);
+    executor = std::make_unique<runtime::Executor>(step.program, plan, *backend);
+    set_counted_targets(config.global_batch * config.sequence_length);
   }
 
-  std::span<float> floats(step::TensorId id) const { return executor->view(id).span<float>(); }
-  std::span<int32_t> ids(step::TensorId id) const { return executor->view(id).span<int32_t>(); }
+  runtime::HostValues<float> floats(step::TensorId id) const {
+    return {*executor, step.program, id};
+  }
+  runtime::HostValues<int32_t> ids(step::TensorId id) const {
+    return {*executor, step.program, id};
+  }
+
+  // Of the global batch: all of them unless said otherwise.
+  void set_counted_targets(int64_t count) const {
+    executor->write(step.loss_scale, std::array{1.0f / static_cast<float>(count)});
+  }
 
   double mean_loss() const {
+    const auto losses = floats(step.losses);
     double sum = 0;
-    for (const float loss : floats(step.losses)) sum += loss;
-    return sum / static_cast<double>(floats(step.losses).size());
+    for (const float loss : losses) sum += loss;
+    return sum / static_cast<double>(losses.size());
   }
 };
 

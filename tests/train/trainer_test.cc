@@ -6,10 +6,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "plimsoll/runtime/cpu/cpu_backend.h"
 #include "plimsoll/train/training_state.h"
 #include "tests/data/files.h"
 #include "tests/model/random_features.h"
+#include "tests/runtime/test_backend.h"
 
 namespace plimsoll::train {
 namespace {
@@ -23,7 +23,9 @@ std::string corpus_text() {
 
 class Trainers : public ::testing::Test {
  protected:
-  Trainers() : backend_(cpu::make_cpu_backend(2)) { folder_.write("corpus.txt", corpus_text()); }
+  Trainers() : backend_(runtime::make_test_backend(2)) {
+    folder_.write("corpus.txt", corpus_text());
+  }
 
   config::Config small_config() const {
     config::Config config;
@@ -106,8 +108,8 @@ TEST_F(Trainers, DoNotDependOnWhatWasInTheArena) {
   const auto spoil = [&] {
     for (size_t i = 0; i < run.step.program.tensors.size(); ++i) {
       if (run.step.program.tensors[i].persistent) continue;
-      const View view = dirty.executor().view(static_cast<step::TensorId>(i));
-      if (run.memory.sizes[i].count > 0) std::memset(view.data, 0xff, view.bytes().size());
+      if (run.memory.sizes[i].count == 0) continue;
+      dirty.executor().fill(static_cast<step::TensorId>(i), std::byte{0xff});
     }
   };
   clean.start_fresh();

@@ -72,7 +72,16 @@ ManifestFile write_shard(const fs::path& folder, const PreparedShard& shard) {
     }
   };
   write(std::as_bytes(std::span(shard.layout.header)));
-  for (const auto bytes : shard.data) write(bytes);
+  std::vector<std::byte> staging(chunk_bytes);  // a device's memory is read in pieces
+  for (const PreparedShard::Data& data : shard.data) {
+    for (int64_t offset = 0; offset < data.size.count;) {
+      const auto rest = static_cast<size_t>(data.size.count - offset);
+      const auto chunk = std::span(staging).first(std::min(rest, chunk_bytes));
+      data.read(offset, chunk);
+      write(chunk);
+      offset += static_cast<int64_t>(chunk.size());
+    }
+  }
   file.close_durably();
   return {shard.file, total, hash.hex()};
 }
@@ -173,7 +182,7 @@ void load_shard(const fs::path& path, const Shard& shard) {
     if (stored->shape != tensor.shape || stored->dtype != dtype_of(tensor.format)) {
       mismatch(tensor.name, describe(stored->dtype, stored->shape), wants);
     }
-    check(stored->bytes.size() == tensor.bytes.size(),
+    check(static_cast<int64_t>(stored->bytes.size()) == tensor.size.count,
           fmt::format("the memory of tensor {} does not match its shape", tensor.name));
   }
   for (const StoredTensor& stored : file.tensors()) {
@@ -191,23 +200,45 @@ void load_shard(const fs::path& path, const Shard& shard) {
                 "earlier one is used, and lower schedule.lr.");
   }
   for (const NamedTensor& tensor : shard.tensors) {
-    std::ranges::copy(file.find(tensor.name)->bytes, tensor.bytes.begin());
+    tensor.write(0, file.find(tensor.name)->bytes);
   }
 }
 
 }  // namespace
+
+NamedTensor in_memory(std::string name, std::vector<int64_t> shape, Format format,
+                      std::span<std::byte> bytes) {
+  return {.name = std::move(name),
+          .shape = std::move(shape),
+          .format = format,
+          .size = {static_cast<int64_t>(bytes.size())},
+          .read =
+              [bytes](int64_t offset, std::span<std::byte> to) {
+                std::ranges::copy(bytes.subspan(static_cast<size_t>(offset), to.size()),
+                                  to.begin());
+              },
+          .write =
+              [bytes](int64_t offset, std::span<const std::byte> from) {
+                std::ranges::copy(from, bytes.subspan(static_cast<size_t>(offset)).begin());
+              }};
+}
 
 std::vector<PreparedShard> prepare_shards(std::span<const Shard> shards) {
   std::vector<PreparedShard> prepared;
   for (const Shard& shard : shards) {
     std::vector<StoredTensor> tensors;
     for (const NamedTensor& tensor : shard.tensors) {
-      tensors.push_back({tensor.name, dtype_of(tensor.format), tensor.shape, tensor.bytes});
+      // Only the length is read.
+      const std::span bytes(static_cast<const std::byte*>(nullptr),
+                            static_cast<size_t>(tensor.size.count));
+      tensors.push_back({tensor.name, dtype_of(tensor.format), tensor.shape, bytes});
     }
     // Hugging Face's loaders refuse a file whose metadata lack this.
     PreparedShard& result = prepared.emplace_back(
         PreparedShard{shard.file, lay_out_safetensors(tensors, {{"format", "pt"}}), {}});
-    for (const size_t i : result.layout.order) result.data.push_back(tensors[i].bytes);
+    for (const size_t i : result.layout.order) {
+      result.data.push_back({shard.tensors[i].size, shard.tensors[i].read});
+    }
   }
   return prepared;
 }

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,13 +24,24 @@
 
 namespace plimsoll::checkpoint {
 
-// A view of a tensor in memory: saving reads it, loading fills it.
+// Copies bytes of a tensor from byte `offset` on, wherever it lives, to memory of the host.
+using ReadBytes = std::function<void(int64_t offset, std::span<std::byte> to)>;
+// And the other way.
+using WriteBytes = std::function<void(int64_t offset, std::span<const std::byte> from)>;
+
+// A tensor of a model: saving reads it, loading writes it.
 struct NamedTensor {
   std::string name;
   std::vector<int64_t> shape;
   Format format = Format::f32;
-  std::span<std::byte> bytes;
+  Bytes size;
+  ReadBytes read;
+  WriteBytes write;
 };
+
+// One whose bytes are in the host's memory.
+NamedTensor in_memory(std::string name, std::vector<int64_t> shape, Format format,
+                      std::span<std::byte> bytes);
 
 // The tensors of one file: {"model.safetensors", ...}.
 struct Shard {
@@ -37,12 +49,16 @@ struct Shard {
   std::vector<NamedTensor> tensors;
 };
 
-// Shards with their headers serialised, to be saved many times from the same memory: saving
+// Shards with their headers serialised, to be saved many times from the same tensors: saving
 // allocates nothing that grows with the model.
 struct PreparedShard {
+  struct Data {
+    Bytes size;
+    ReadBytes read;
+  };
   std::string file;
   SafetensorsLayout layout;
-  std::vector<std::span<const std::byte>> data;  // in the order they are written
+  std::vector<Data> data;  // in the order they are written
 };
 std::vector<PreparedShard> prepare_shards(std::span<const Shard> shards);
 

@@ -11,9 +11,7 @@ namespace plimsoll::checkpoint {
 
 namespace {
 
-Bytes slot_bytes(const NamedTensor& tensor) {
-  return round_up({static_cast<int64_t>(tensor.bytes.size())}, 64);
-}
+Bytes slot_bytes(const NamedTensor& tensor) { return round_up(tensor.size, 64); }
 
 // A thread that inherits a mask of all signals: handlers run in the threads of the caller, and a
 // file size limit becomes EFBIG instead of killing the process by SIGXFSZ.
@@ -46,8 +44,8 @@ CheckpointWriter::CheckpointWriter(std::filesystem::path root, int64_t keep,
   for (Shard& shard : copied) {
     for (NamedTensor& tensor : shard.tensors) {
       const auto slot = static_cast<size_t>(slot_bytes(tensor).count);
-      copies_.push_back({tensor.bytes, snapshot.first(tensor.bytes.size())});
-      tensor.bytes = copies_.back().to;
+      copies_.push_back({tensor.read, snapshot.first(static_cast<size_t>(tensor.size.count))});
+      tensor = in_memory(tensor.name, tensor.shape, tensor.format, copies_.back().to);
       snapshot = snapshot.subspan(slot);
     }
   }
@@ -66,7 +64,7 @@ CheckpointWriter::~CheckpointWriter() {
 
 void CheckpointWriter::start(CheckpointState state) {
   finish();
-  for (const Copy& copy : copies_) std::ranges::copy(copy.from, copy.to.begin());
+  for (const Copy& copy : copies_) copy.from(0, copy.to);
   {
     const std::lock_guard lock(mutex_);
     pending_ = std::move(state);

@@ -52,7 +52,7 @@ class CheckpointWriter {
   void raise_error(std::unique_lock<std::mutex>& lock);
 
   struct Copy {
-    std::span<const std::byte> from;
+    ReadBytes from;
     std::span<std::byte> to;
   };
 

@@ -62,7 +62,6 @@ TensorId add_head(Program& program, const ModelBuilder& builder, TrainingStep& s
                      .outputs = std::move(outputs),
                      .phase = phase});
   };
-  const float scale = 1.0f / static_cast<float>(config.global_batch * config.sequence_length);
 
   for (int64_t begin = 0; begin < shape.rows; begin += chunk) {
     const int64_t count = std::min(chunk, shape.rows - begin);
@@ -70,13 +69,14 @@ TensorId add_head(Program& program, const ModelBuilder& builder, TrainingStep& s
     const Operand x = part(hidden, begin), z = part(logits, 0), dz = part(dlogits, 0);
     emit(MatMul{.product = Product::forward, .output = Format::f32}, Phase::forward, {x, {weight}},
          {z});
-    emit(CrossEntropy{.scale = scale, .gradient = format}, Phase::forward,
-         {z, part(step.targets, begin)}, {part(step.losses, begin), dz});
+    emit(CrossEntropy{.gradient = format}, Phase::forward,
+         {z, part(step.targets, begin), {step.loss_scale}}, {part(step.losses, begin), dz});
     emit(MatMul{.product = Product::weight_gradient, .accumulate = true}, Phase::backward,
          {dz, x, {head_gradient}}, {{head_gradient}});
     emit(MatMul{.product = Product::input_gradient, .output = format}, Phase::backward,
          {dz, {weight}}, {part(dhidden, begin)});
   }
+  emit(SumLosses{}, Phase::forward, {{step.losses}, {step.targets}, {step.loss}}, {{step.loss}});
   return dhidden;
 }
 
@@ -87,7 +87,7 @@ void add_optimizer(Program& program, TrainingStep& step, const OptimizerConfig& 
                                       .role = Role::optimizer,
                                       .persistent = true});
   step.clip = add_tensor(program, {.name = "optimizer.clip",
-                                   .type = {{1, 2}, Format::f32},
+                                   .type = {{1, 3}, Format::f32},
                                    .role = Role::optimizer,
                                    .persistent = true});
   const auto emit = [&](OpKind kind, int layer, std::vector<Operand> inputs,
@@ -133,6 +133,8 @@ TrainingStep build_training_step(const model::ModelConfig& model, const StepConf
   const int64_t tokens = config.micro_batch * config.sequence_length;
   step.tokens = add_input(program, "tokens", {{tokens, 1}, Format::i32});
   step.targets = add_input(program, "targets", {{tokens, 1}, Format::i32});
+  step.loss_scale = add_input(program, "loss_scale", {{1, 1}, Format::f32});
+  step.loss = add_input(program, "loss", {{1, 4}, Format::i32});
   step.settings = add_input(program, "settings", {{1, 3}, Format::f32});
   step.losses = add_tensor(program, {.name = "losses",
                                      .type = {{tokens, 1}, Format::f32},

@@ -45,12 +45,15 @@ struct Quantizers {
 struct TrainingStep {
   Program program;
   std::vector<ParameterTensors> parameters;
-  TensorId tokens = -1;    // (T,1) i32, T = micro_batch * sequence_length
-  TensorId targets = -1;   // (T,1) i32
-  TensorId losses = -1;    // (T,1) f32, nats a token
-  TensorId settings = -1;  // (1,3) f32: learning rate, 1 - beta1^step, 1 - beta2^step
+  TensorId tokens = -1;      // (T,1) i32, T = micro_batch * sequence_length
+  TensorId targets = -1;     // (T,1) i32; -1: counts for nothing
+  TensorId losses = -1;      // (T,1) f32, nats a token
+  TensorId loss_scale = -1;  // (1,1) f32: 1 / counted targets of the global batch
+  TensorId loss = -1;        // (1,4) i32, LossTotal: over the micro-steps, until it is cleared
+  TensorId settings = -1;  // (1,3) f32: learning rate, 1 - beta1^n, 1 - beta2^n of the n-th update
   TensorId squares = -1;   // (1, parameters) f32: squared norm of each gradient
-  TensorId clip = -1;      // (1,2) f32: global gradient norm, factor applied
+  TensorId clip = -1;      // (1,3) f32: global gradient norm, factor, 1 if the weights changed
+  TensorId skip = -1;      // (1,1) i32 with a recipe: 1 when it kept the weights from changing
   Quantizers quantizers;   // empty without a recipe
 };
 

@@ -24,8 +24,8 @@ using OpKind =
     std::variant<RopeTable, Cast, Embedding, RmsNorm, AddRmsNorm, LayerNorm, AddLayerNorm, MatMul,
                  Rope, QkNorm, Attention, Glu, Gelu, CrossEntropy, EmbeddingBackward,
                  RmsNormBackward, LayerNormBackward, BiasGradient, QkNormBackward,
-                 AttentionBackward, GluBackward, GeluBackward, SquaredNorm, ClipFactor, AdamW,
-                 Quantize, QuantizedMatMul, UpdateScaling>;
+                 AttentionBackward, GluBackward, GeluBackward, SumLosses, SquaredNorm, StepGuard,
+                 ClipFactor, AdamW, Quantize, QuantizedMatMul, UpdateScaling>;
 
 enum class Phase : uint8_t {
   setup,      // once, before the first step

@@ -106,10 +106,8 @@ checkpoint::Shard weights_shard(const step::Inference& inference,
                                 const runtime::Executor& executor) {
   checkpoint::Shard shard = {.file = weights_file};
   for (const step::ParameterTensors& p : inference.parameters) {
-    std::vector<int64_t> shape = {p.parameter.columns};
-    if (p.parameter.matrix) shape.insert(shape.begin(), p.parameter.rows);
-    shard.tensors.push_back(
-        {p.parameter.name, shape, Format::f32, executor.view(p.compute).bytes()});
+    shard.tensors.push_back(named_tensor(inference.program, &executor, p.parameter.name,
+                                         shape_of(p.parameter), p.compute));
   }
   return shard;
 }
@@ -159,8 +157,7 @@ void generate(const std::filesystem::path& run_path, const GenerateOptions& opti
   require_memory(plan.arena, *backend);
   cpu::start_threads(options.threads);
   require_address_space(plan.arena);
-  const runtime::Arena arena(plan.arena);
-  const runtime::Executor executor(inference.program, plan, *backend, arena);
+  const runtime::Executor executor(inference.program, plan, *backend);
   const checkpoint::Shard shard = weights_shard(inference, executor);
   for (;;) {
     try {
@@ -175,7 +172,8 @@ void generate(const std::filesystem::path& run_path, const GenerateOptions& opti
   for (const std::string& damaged : found.damaged) notes << "passed over: " << damaged << '\n';
   executor.run(step::Phase::setup);
 
-  const std::span<int32_t> window = executor.view(inference.tokens).span<int32_t>();
+  std::vector<int32_t> window(static_cast<size_t>(context));
+  std::vector<float> logits(static_cast<size_t>(config.model.vocab));
   std::vector<int32_t> tokens = data::encode(options.prompt);
   data::Utf8Stream text;
   out << text.push(options.prompt) << std::flush;
@@ -184,16 +182,17 @@ void generate(const std::filesystem::path& run_path, const GenerateOptions& opti
       tokens.erase(tokens.begin(), tokens.end() - std::max<int64_t>(1, context / 2));
     }
     std::copy(tokens.begin(), tokens.end(), window.begin());
+    executor.write(inference.tokens, window);
     const int last = static_cast<int>(tokens.size()) - 1;
     executor.run(inference.begin, inference.body);
     executor.run(inference.body + last, inference.body + last + 1);
     const Philox random = philox({static_cast<uint32_t>(i), static_cast<uint32_t>(i >> 32), 0, 0},
                                  {static_cast<uint32_t>(options.seed),
                                   0x67656e65 ^ static_cast<uint32_t>(options.seed >> 32)});
-    const std::span<const float> logits = executor.view(inference.logits).span<float>();
+    executor.read(inference.logits, logits);
     require_finite(logits, found.path);
-    const std::span<const float> with_text =
-        logits.first(std::min(logits.size(), static_cast<size_t>(kIdsWithText)));
+    const auto with_text =
+        std::span(logits).first(std::min(logits.size(), static_cast<size_t>(kIdsWithText)));
     const int32_t next = draw(with_text, options.temperature, options.top_k, uniform(random[0]));
     if (next == data::kEndOfText) break;
     tokens.push_back(next);

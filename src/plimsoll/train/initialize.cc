@@ -7,7 +7,8 @@
 
 namespace plimsoll::train {
 
-void initialize(const model::Parameter& parameter, int64_t seed, std::span<float> weights) {
+void initialize(const model::Parameter& parameter, int64_t seed, std::span<float> weights,
+                int64_t first) {
   switch (parameter.init) {
     case model::Init::zeros:
       std::fill(weights.begin(), weights.end(), 0.0f);
@@ -23,7 +24,8 @@ void initialize(const model::Parameter& parameter, int64_t seed, std::span<float
                                        static_cast<uint32_t>(static_cast<uint64_t>(seed) >> 32)};
   const int64_t count = static_cast<int64_t>(weights.size());
   cpu::parallel_for((count + 3) / 4, [&](int64_t block) {
-    const Philox words = philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
+    const int64_t index = first / 4 + block;
+    const Philox words = philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
                                  static_cast<uint32_t>(name), static_cast<uint32_t>(name >> 32)},
                                 key);
     const std::array<double, 2> a = normal_pair(words[0], words[1]);

@@ -8,6 +8,8 @@
 
 namespace plimsoll::train {
 
-void initialize(const model::Parameter& parameter, int64_t seed, std::span<float> weights);
+// The elements from `first` on, a multiple of 4.
+void initialize(const model::Parameter& parameter, int64_t seed, std::span<float> weights,
+                int64_t first = 0);
 
 }  // namespace plimsoll::train

@@ -23,14 +23,14 @@ double measured_matmul_rate(const runtime::Backend& backend, Format format) {
                    .outputs = {{c}}});
   program = runtime::with_workspaces(std::move(program), backend);
   const step::MemoryPlan plan = step::plan_memory(program);
-  const runtime::Arena arena(plan.arena);
-  const runtime::Executor executor(program, plan, backend, arena);
+  const runtime::Executor executor(program, plan, backend);
 
   using Clock = std::chrono::steady_clock;
   double best = 0, total = 0;
   for (int i = 0; i < 200 && total < 0.5; ++i) {
     const auto begin = Clock::now();
     executor.run(0, 1);
+    executor.synchronize();
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     total += seconds;
     best = std::max(best, flops / seconds);

@@ -105,6 +105,9 @@ std::string resume_command(const RunDirectory& directory) {
   return "plimsoll train --resume " + shell_quoted(directory.path().string());
 }
 
+// fp16: steps in a row that overflow at a loss scale of 1 before the run stops.
+constexpr int64_t overflows_until_stopped = 16;
+
 // A loss or gradient that is not finite will not recover: stop before it is saved.
 void require_finite(const StepResult& result, const Trainer& trainer,
                     const RunDirectory& directory) {
@@ -115,6 +118,16 @@ void require_finite(const StepResult& result, const Trainer& trainer,
         fmt::format("Nothing of this step was saved. Lower schedule.lr, then continue from the "
                     "checkpoint before it:\n{} --set schedule.lr=...\n"
                     "Or start another run with another recipe.",
+                    resume_command(directory)));
+  }
+  if (trainer.overflows_at_scale_one() >= overflows_until_stopped) {
+    throw Diverged(
+        fmt::format("The gradients overflow fp16 at step {}, the {}th in a row at a loss scale of "
+                    "1: no smaller scale will help.",
+                    trainer.steps_done(), overflows_until_stopped),
+        fmt::format("Nothing since the checkpoint before was changed. Lower schedule.lr, then "
+                    "continue:\n{} --set schedule.lr=...\n"
+                    "Or start another run with a recipe of more range (bf16 without a recipe).",
                     resume_command(directory)));
   }
   if (result.skipped) return;
@@ -194,8 +207,9 @@ Exit run(const config::Config& config, const RunOptions& options, std::ostream& 
   if (continued) {
     checkpoint::load_checkpoint(continued->found,
                                 checkpoint_shards(planned.step, trainer.executor()));
-    trainer.start_from(continued->found.state.step, continued->found.state.samples);
     measured.progress = *continued->state.progress;
+    const checkpoint::CheckpointState& state = continued->found.state;
+    trainer.start_from(state.step, state.samples, state.step - measured.progress.skipped_steps);
   } else {
     trainer.start_fresh();
   }

@@ -50,7 +50,8 @@ RunState run_state_from_json(const json& extra) {
                         .validation_loss = finite_or_nan(progress.at("validation_loss"))};
     }
   } catch (const json::exception&) {
-    throw Error(Exit::data, "manifest.json states the run in a form that this Plimsoll cannot read.",
+    throw Error(Exit::data,
+                "manifest.json states the run in a form that this Plimsoll cannot read.",
                 "Resume with the version of Plimsoll that saved the checkpoint.");
   }
   return state;
@@ -64,7 +65,12 @@ RunCheckpoints::RunCheckpoints(const PlannedRun& run, const Trainer& trainer,
       events_(events) {
   const std::vector<checkpoint::Shard> shards = checkpoint_shards(run.step, trainer.executor());
   if (run.snapshot >= 0) {
-    writer_.emplace(root_, keep_, shards, trainer.executor().view(run.snapshot).bytes());
+    std::span<std::byte> snapshot = trainer.executor().host_view(run.snapshot);
+    if (snapshot.empty()) {  // the plan's is on the device, where the writer cannot read it
+      snapshot_.resize(static_cast<size_t>(checkpoint::snapshot_bytes(shards).count));
+      snapshot = snapshot_;
+    }
+    writer_.emplace(root_, keep_, shards, snapshot);
   } else {
     prepared_ = checkpoint::prepare_shards(shards);
   }

@@ -63,6 +63,7 @@ class RunCheckpoints {
   int64_t keep_;
   nlohmann::json stated_;
   EventLog& events_;
+  std::vector<std::byte> snapshot_;  // on a device whose memory the host cannot address
   std::optional<checkpoint::CheckpointWriter> writer_;
   std::vector<checkpoint::PreparedShard> prepared_;
   int64_t newest_ = -1;  // step of the newest checkpoint begun

@@ -14,19 +14,19 @@ namespace {
 
 // What a run may change on its way. It then goes on from the same state, but no longer as the run
 // that was not stopped would have.
-constexpr auto changeable = std::to_array<std::string_view>({
-    // Where things are and how they are computed; memory, time and the order of sums.
-    "model.preset", "step.micro_batch", "step.head_chunk", "step.ffn_chunk", "step.checkpointing",
-    "recipe.cache_weights", "recipe.bf16_weights", "recipe.statistics_every", "data.train",
-    "data.validation", "train.threads", "train.memory_limit", "train.run_directory",
-    "checkpoint.every", "checkpoint.keep_last", "checkpoint.in_background", "checkpoint.directory",
-    // What is evaluated.
-    "train.eval_every", "train.eval_sequences", "train.eval_batches",
-    // How it is trained from here on.
-    "train.steps", "step.global_batch", "optimizer.beta1", "optimizer.beta2", "optimizer.eps",
-    "optimizer.weight_decay", "optimizer.clip_norm", "schedule.lr", "schedule.min_lr_fraction",
-    "schedule.warmup_steps", "schedule.decay", "schedule.decay_fraction", "recipe.loss_scale_log2",
-    "recipe.loss_scale_growth"});
+constexpr auto changeable = std::to_array<std::string_view>(
+    {// Where things are and how they are computed; memory, time and the order of sums.
+     "model.preset", "step.micro_batch", "step.head_chunk", "step.ffn_chunk", "step.checkpointing",
+     "recipe.cache_weights", "recipe.bf16_weights", "recipe.statistics_every", "data.train",
+     "data.validation", "train.threads", "train.memory_limit", "train.run_directory",
+     "checkpoint.every", "checkpoint.keep_last", "checkpoint.in_background", "checkpoint.directory",
+     // What is evaluated.
+     "train.eval_every", "train.eval_sequences", "train.eval_batches",
+     // How it is trained from here on.
+     "train.steps", "step.global_batch", "optimizer.beta1", "optimizer.beta2", "optimizer.eps",
+     "optimizer.weight_decay", "optimizer.clip_norm", "schedule.lr", "schedule.min_lr_fraction",
+     "schedule.warmup_steps", "schedule.decay", "schedule.decay_fraction", "recipe.loss_scale_log2",
+     "recipe.loss_scale_growth"});
 
 constexpr int64_t hashed_whole = int64_t{4} << 20;  // tokens
 constexpr int64_t stretches = 256;
@@ -75,8 +75,8 @@ Settings fixed_settings(const config::Config& resolved) {
   for (const config::Table& table : config::tables(config)) {
     for (const config::Field& field : table.fields) {
       const std::string key = table.name + "." + field.key;
-      const bool unused = table.name == "recipe" && field.key != "name" &&
-                          config.recipe.name == step::Recipe::none;
+      const bool unused =
+          table.name == "recipe" && field.key != "name" && config.recipe.name == step::Recipe::none;
       if (!unused && !may_change(key)) settings[key] = config::toml_text(field);
     }
   }
@@ -140,11 +140,11 @@ int64_t keep_to_corpus(const CorpusIdentity& saved, data::Dataset& dataset) {
   data::Split& validation = dataset.validation;
   const bool own_file = validation.tokens() > 0 && validation.begin == 0;
   if (own_file != !saved.validation.path.empty()) {
-    throw Error(Exit::usage,
-                fmt::format("data.validation = \"{}\", but the run has data.validation = \"{}\".",
-                            own_file ? validation.source.path().string() : "",
-                            saved.validation.path),
-                "What is held out cannot change on the way: leave it, or start another run.");
+    throw Error(
+        Exit::usage,
+        fmt::format("data.validation = \"{}\", but the run has data.validation = \"{}\".",
+                    own_file ? validation.source.path().string() : "", saved.validation.path),
+        "What is held out cannot change on the way: leave it, or start another run.");
   }
   require_tokens(saved.train, train.source, "data.train");
   const int64_t appended = train.source.size() - saved.train.tokens;
@@ -160,8 +160,7 @@ int64_t keep_to_corpus(const CorpusIdentity& saved, data::Dataset& dataset) {
 }
 
 nlohmann::json to_json(const CorpusIdentity& corpus) {
-  nlohmann::json json = {{"train", file_json(corpus.train)},
-                         {"train_tokens", corpus.train_tokens}};
+  nlohmann::json json = {{"train", file_json(corpus.train)}, {"train_tokens", corpus.train_tokens}};
   if (!corpus.validation.path.empty()) json["validation"] = file_json(corpus.validation);
   return json;
 }

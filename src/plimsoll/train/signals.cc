@@ -18,9 +18,9 @@ struct StopSignal {
   int number;
   std::string_view name;
 };
-constexpr std::array stop_signals = {StopSignal{SIGTERM, "SIGTERM"}, StopSignal{SIGINT, "SIGINT"},
-                                     StopSignal{SIGHUP, "SIGHUP"},   StopSignal{SIGUSR1, "SIGUSR1"},
-                                     StopSignal{SIGUSR2, "SIGUSR2"}, StopSignal{SIGXCPU, "SIGXCPU"}};
+constexpr std::array stop_signals = {
+    StopSignal{SIGTERM, "SIGTERM"}, StopSignal{SIGINT, "SIGINT"},   StopSignal{SIGHUP, "SIGHUP"},
+    StopSignal{SIGUSR1, "SIGUSR1"}, StopSignal{SIGUSR2, "SIGUSR2"}, StopSignal{SIGXCPU, "SIGXCPU"}};
 
 // Those that the process does not ignore.
 sigset_t stop_set() {
@@ -86,9 +86,8 @@ void StopSignals::watch() {
 void StopSignals::handle(int signal) {
   const std::scoped_lock lock(mutex_);
   if (!keeping_) {
-    const std::string text =
-        fmt::format("Interrupted by {} before a step was begun; nothing was changed.\n",
-                    signal_name(signal));
+    const std::string text = fmt::format(
+        "Interrupted by {} before a step was begun; nothing was changed.\n", signal_name(signal));
     [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
     _exit(static_cast<int>(Exit::interrupted));
   }

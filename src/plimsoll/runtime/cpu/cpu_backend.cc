@@ -1,10 +1,14 @@
 #include "plimsoll/runtime/cpu/cpu_backend.h"
 
+#include <cstring>
+
 #include "plimsoll/base/error.h"
 #include "plimsoll/runtime/cpu/kernels/kernels.h"
 #include "plimsoll/runtime/cpu/kernels/quantize.h"
+#include "plimsoll/runtime/cpu/kernels/scalars.h"
 #include "plimsoll/runtime/cpu/machine.h"
 #include "plimsoll/runtime/cpu/matmul.h"
+#include "plimsoll/runtime/cpu/pages.h"
 #include "plimsoll/runtime/cpu/quantized.h"
 #include "plimsoll/runtime/cpu/targets.h"
 #include "plimsoll/runtime/cpu/threads.h"
@@ -15,7 +19,8 @@ namespace {
 
 using namespace step;  // the op kinds
 using runtime::Bindings;
-using runtime::Launch;
+using runtime::Queue;
+using Launch = Work;  // until it is wrapped for the executor
 
 // One `scratch` and one `launch` overload an op kind; a kind without its own scratch overload
 // needs none. A new kind without a `launch` does not compile.
@@ -168,18 +173,36 @@ Launch launch(const Gelu&, Operands o) {
 Launch launch(const GeluBackward&, Operands o) {
   return [=] { gelu_backward(o.out[0], o.in[1], o.in_or_none(2), o.out_or_none(1), o.workspace); };
 }
-Launch launch(const CrossEntropy& k, Operands o) {
-  return [=] { cross_entropy(o.in[0], o.in[1], k.scale, o.out[0], o.out[1]); };
+Launch launch(const CrossEntropy&, Operands o) {
+  return [=] { cross_entropy(o.in[0], o.in[1], o.in[2].as<float>()[0], o.out[0], o.out[1]); };
+}
+Launch launch(const SumLosses&, Operands o) {
+  return [=] { sum_losses(o.in[0], o.in[1], *o.out[0].as<LossTotal>()); };
+}
+Launch launch(const StepGuard& k, Operands o) {
+  return [=] {
+    step_guard({o.in[0].as<QuantizerStatistics>(), static_cast<size_t>(o.in[0].rows)},
+               k.dynamic ? o.out[1].as<QuantizerControl>() : nullptr, k.growth,
+               *o.out[0].as<int32_t>());
+  };
 }
 Launch launch(const SquaredNorm& k, Operands o) {
   return [=] { squared_norm(o.in[0], o.out[0], k.slot, o.workspace); };
 }
 Launch launch(const ClipFactor& k, Operands o) {
-  return [=] { clip_factor(o.in[0], k.max_norm, o.out[0]); };
+  return [=] {
+    clip_factor(o.in[0], k.max_norm, o.out[0]);
+    const bool skip = o.in.size() > 1 && *o.in[1].as<int32_t>() != 0;
+    o.out[0].as<float>()[2] = skip ? 0 : 1;
+  };
 }
 Launch launch(const AdamW& k, Operands o) {
   const AdamWSettings settings = {k.beta1, k.beta2, k.eps, k.weight_decay};
   return [=] {
+    if (o.in[5].as<float>()[2] == 0) {
+      std::memset(o.out[1].data, 0, o.out[1].bytes().size());
+      return;
+    }
     adam_w(o.out[0], o.out[1], o.out[2], o.out[3], o.in[4], o.in[5], settings, o.out_or_none(4));
   };
 }
@@ -212,15 +235,41 @@ class CpuBackend : public runtime::Backend {
         std::visit([&](const auto& kind) { return scratch(kind, inputs, products_); }, op.kind))};
   }
 
-  Launch prepare(const Op& op, const Bindings& bindings) const override {
+  runtime::Launch prepare(const Op& op, const Bindings& bindings) const override {
     Operands operands = {.in = {bindings.inputs.begin(), bindings.inputs.end()},
                          .out = {bindings.outputs.begin(), bindings.outputs.end()},
                          .workspace = bindings.workspace,
                          .products = products_};
-    return std::visit([&](const auto& kind) { return launch(kind, std::move(operands)); }, op.kind);
+    Work work =
+        std::visit([&](const auto& kind) { return launch(kind, std::move(operands)); }, op.kind);
+    return [work = std::move(work)](Queue) { work(); };
   }
 
   Capacity capacity() const override { return available_memory(); }
+
+  runtime::Memory allocate(Bytes size) const override { return map_pages(size); }
+  bool shares_host_memory() const override { return true; }
+
+  // The calling thread is the only queue: work has ended when its call returns, and program order
+  // orders everything.
+  Queue queue(Stream) const override { return {}; }
+  runtime::Event make_event() const override { return {}; }
+  void record(Queue, const runtime::Event&) const override {}
+  void wait(Queue, const runtime::Event&) const override {}
+  void synchronize(Queue) const override {}
+
+  void copy_to_device(Queue, std::byte* to, std::span<const std::byte> from) const override {
+    if (!from.empty()) std::memcpy(to, from.data(), from.size());
+  }
+  void copy_to_host(Queue, std::span<std::byte> to, const std::byte* from) const override {
+    if (!to.empty()) std::memcpy(to.data(), from, to.size());
+  }
+  void copy(Queue, std::byte* to, const std::byte* from, Bytes size) const override {
+    std::memcpy(to, from, static_cast<size_t>(size.count));
+  }
+  void fill(Queue, std::byte* to, std::byte value, Bytes size) const override {
+    std::memset(to, static_cast<int>(value), static_cast<size_t>(size.count));
+  }
 
  private:
   ProductSettings products_;

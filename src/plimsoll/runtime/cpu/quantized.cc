@@ -43,8 +43,8 @@ size_t quantizer_scratch(const Quantize& kind, step::InputTypes in) {
   return quantize_workspace(kind, in[0].shape.rows, in[0].shape.columns);
 }
 
-runtime::Launch prepare_quantizer(const Quantize& kind, std::vector<View> inputs,
-                                  std::vector<View> outputs, std::span<std::byte> workspace) {
+Work prepare_quantizer(const Quantize& kind, std::vector<View> inputs, std::vector<View> outputs,
+                       std::span<std::byte> workspace) {
   QuantizedView rows, columns;
   size_t at = 0;
   if (kind.has_rows) rows = take(kind.rows, outputs, at);
@@ -69,9 +69,8 @@ size_t quantized_matmul_scratch(const QuantizedMatMul& kind, step::InputTypes in
          static_cast<size_t>(matmul_workspace(shape, products).count);
 }
 
-runtime::Launch prepare_quantized_matmul(const QuantizedMatMul& kind, std::vector<View> inputs,
-                                         const View& c, std::span<std::byte> workspace,
-                                         const ProductSettings& products) {
+Work prepare_quantized_matmul(const QuantizedMatMul& kind, std::vector<View> inputs, const View& c,
+                              std::span<std::byte> workspace, const ProductSettings& products) {
   size_t at = 0;
   const QuantizedView a = take(kind.a, inputs, at), b = take(kind.b, inputs, at);
   const View bias = kind.has_bias ? inputs[at] : View{};

@@ -5,18 +5,18 @@
 
 #include "plimsoll/runtime/backend.h"
 #include "plimsoll/runtime/cpu/matmul.h"
+#include "plimsoll/runtime/cpu/work.h"
 
 namespace plimsoll::cpu {
 
 size_t quantizer_scratch(const step::Quantize& kind, step::InputTypes in);
-runtime::Launch prepare_quantizer(const step::Quantize& kind, std::vector<View> inputs,
-                                  std::vector<View> outputs, std::span<std::byte> workspace);
+Work prepare_quantizer(const step::Quantize& kind, std::vector<View> inputs,
+                       std::vector<View> outputs, std::span<std::byte> workspace);
 
 size_t quantized_matmul_scratch(const step::QuantizedMatMul& kind, step::InputTypes in,
                                 const ProductSettings& products);
-runtime::Launch prepare_quantized_matmul(const step::QuantizedMatMul& kind,
-                                         std::vector<View> inputs, const View& c,
-                                         std::span<std::byte> workspace,
-                                         const ProductSettings& products);
+Work prepare_quantized_matmul(const step::QuantizedMatMul& kind, std::vector<View> inputs,
+                              const View& c, std::span<std::byte> workspace,
+                              const ProductSettings& products);
 
 }  // namespace plimsoll::cpu

@@ -11,9 +11,20 @@ Flops flops(const SquaredNorm&, InputTypes in) {
   return {2.0 * static_cast<double>(in[0].shape.elements())};
 }
 
+OutputTypes infer(const StepGuard& kind, InputTypes in) {
+  check(in.size() == 1u + kind.dynamic && in[0].shape.columns == 8,
+        "step_guard takes statistics, and a control when it is dynamic");
+  OutputTypes out = {{{{1, 1}, Format::i32}}};
+  if (kind.dynamic) out.push_back({in[1], 1});
+  return out;
+}
+
+Flops flops(const StepGuard&, InputTypes in) { return {static_cast<double>(in[0].shape.rows)}; }
+
 OutputTypes infer(const ClipFactor&, InputTypes in) {
-  check(in.size() == 1, "clip_factor takes squares");
-  return {{{{1, 2}, Format::f32}}};
+  check(in.size() == 1 || (in.size() == 2 && in[1] == TensorType{{1, 1}, Format::i32}),
+        "clip_factor takes squares and whether to skip");
+  return {{{{1, 3}, Format::f32}}};
 }
 
 Flops flops(const ClipFactor&, InputTypes in) {

@@ -131,7 +131,15 @@ class PrecisionPass {
 
   void rewrite(size_t index) {
     const Op& op = source_[index];
-    if (op.phase == Phase::optimizer && !scalings_updated_) update_scalings();
+    if (op.phase == Phase::optimizer && !scalings_updated_) {
+      add_guard();
+      update_scalings();
+    }
+    if (std::holds_alternative<ClipFactor>(op.kind)) {
+      Op guarded = op;
+      guarded.inputs.push_back({step_.skip});
+      return append(program(), std::move(guarded));
+    }
     if (const auto* product = std::get_if<MatMul>(&op.kind); product && op.layer >= 0) {
       const TensorId weight = weight_of(*product, op);
       if (weights_.contains(weight)) {
@@ -157,6 +165,24 @@ class PrecisionPass {
       if (p.gradient == op.outputs[0].tensor) return p.compute;
     }
     return -1;
+  }
+
+  // Before anything of the optimizer: what the quantisers met decides whether it changes weights.
+  void add_guard() {
+    step_.skip = add_tensor(program(), {.name = "optimizer.skip",
+                                        .type = {{1, 1}, Format::i32},
+                                        .role = Role::optimizer,
+                                        .persistent = true});
+    Op guard = {.kind = StepGuard{.dynamic = recipe_.name == Recipe::fp16,
+                                  .growth = recipe_.loss_scale_growth},
+                .inputs = {{step_.quantizers.statistics}},
+                .outputs = {{step_.skip}},
+                .phase = Phase::optimizer};
+    if (recipe_.name == Recipe::fp16) {
+      guard.inputs.push_back({step_.quantizers.control});
+      guard.outputs.push_back({step_.quantizers.control});
+    }
+    append(program(), std::move(guard));
   }
 
   void update_scalings() {
