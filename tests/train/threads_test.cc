@@ -35,7 +35,7 @@ std::vector<float> trained(const config::Config& config, int threads, cpu::Bf16K
   run.steps(1);
   std::vector<float> all;
   for (const step::ParameterTensors& parameter : run.run.step.parameters) {
-    const std::span<float> values = run.floats(parameter.master);
+    const auto values = run.floats(parameter.master);
     all.insert(all.end(), values.begin(), values.end());
   }
   return all;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -178,6 +179,84 @@ TEST_F(Trainers, EvaluateToTheSameBitsForAnyMicroBatch) {
     }
     for (const double loss : held_out) EXPECT_EQ(loss, held_out.front());
   }
+}
+
+// A scale that is too large at first: the steps that overflow are skipped, and the bias correction
+// of the first update is that of step 1.
+TEST_F(Trainers, CountUpdatesNotSkippedStepsInTheBiasCorrection) {
+  config::Config config = small_config();
+  config.recipe.name = step::Recipe::fp16;
+  config.recipe.last_bf16 = 0;
+  config.recipe.loss_scale_log2 = 40;
+  config = config::resolve(config);
+  const data::Dataset dataset = open(config);
+  const PlannedRun run = plan_run(config, *backend_);
+  Trainer trainer(run, *backend_, dataset);
+  trainer.start_fresh();
+  int skipped = 0;
+  for (int i = 1; i <= 40; ++i) {
+    const StepResult result = trainer.step();
+    skipped += result.skipped;
+    std::array<float, 3> settings;
+    trainer.executor().read(run.step.settings, settings);
+    const auto update = static_cast<double>(trainer.updates_done() + result.skipped);
+    EXPECT_EQ(settings[1], static_cast<float>(1 - std::pow(config.optimizer.beta1, update)));
+    EXPECT_EQ(result.grad_norm == 0, result.skipped);
+  }
+  EXPECT_GT(skipped, 5);
+  EXPECT_LT(skipped, 40);
+  EXPECT_EQ(trainer.updates_done(), 40 - skipped);
+  EXPECT_EQ(trainer.overflows_at_scale_one(), 0);
+
+  // And it goes on so from a checkpoint's numbers.
+  Trainer resumed(run, *backend_, dataset);
+  const auto from = checkpoint_shards(run.step, trainer.executor());
+  const auto to = checkpoint_shards(run.step, resumed.executor());
+  for (size_t s = 0; s < from.size(); ++s) {
+    for (size_t t = 0; t < from[s].tensors.size(); ++t) {
+      std::vector<std::byte> bytes(static_cast<size_t>(from[s].tensors[t].size.count));
+      from[s].tensors[t].read(0, bytes);
+      to[s].tensors[t].write(0, bytes);
+    }
+  }
+  resumed.start_from(40, trainer.samples_consumed(), trainer.updates_done());
+  EXPECT_EQ(losses(trainer, 3), losses(resumed, 3));
+}
+
+// A head whose gradients no scale can hold: every step is skipped, and counted.
+TEST_F(Trainers, CountStepsThatOverflowAtTheLeastLossScale) {
+  config::Config config = small_config();
+  config.model.tied_head = false;
+  config.recipe.name = step::Recipe::fp16;
+  config.recipe.last_bf16 = 0;
+  config.recipe.loss_scale_log2 = 2;
+  config = config::resolve(config);
+  const data::Dataset dataset = open(config);
+  const PlannedRun run = plan_run(config, *backend_);
+  Trainer trainer(run, *backend_, dataset);
+  trainer.start_fresh();
+  const auto weights_of = [&](size_t parameter) {
+    const step::TensorId id = run.step.parameters[parameter].master;
+    std::vector<float> weights(
+        static_cast<size_t>(run.step.program.tensor(id).type.shape.elements()));
+    trainer.executor().read(id, weights);
+    return weights;
+  };
+  for (size_t i = 0; i < run.step.parameters.size(); ++i) {
+    if (!run.step.parameters[i].parameter.name.starts_with("head")) continue;
+    std::vector<float> head = weights_of(i);
+    for (float& weight : head) weight *= 1e12f;
+    trainer.executor().write(run.step.parameters[i].master, head);
+  }
+  trainer.start_from(0, 0);
+  const std::vector<float> before = weights_of(0);
+  for (int i = 1; i <= 6; ++i) {
+    const StepResult result = trainer.step();
+    EXPECT_TRUE(result.skipped) << i;
+    EXPECT_EQ(trainer.overflows_at_scale_one(), std::max(0, i - 2));
+  }
+  EXPECT_EQ(trainer.updates_done(), 0);
+  EXPECT_EQ(weights_of(0), before);
 }
 
 RC_GTEST_FIXTURE_PROP(Trainers, AllocateWhatWasPlannedToTheByte, ()) {

@@ -6,7 +6,6 @@
 
 #include "plimsoll/runtime/backend.h"
 #include "plimsoll/runtime/cpu/kernels/gemm_bf16.h"
-#include "plimsoll/runtime/cpu/work.h"
 
 namespace plimsoll::cpu {
 
