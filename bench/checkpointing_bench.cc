@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
                   .hidden = argc > 4 ? std::atoll(argv[4]) : 256,
                   .heads = 4};
   config.step.sequence_length = argc > 2 ? std::atoll(argv[2]) : 2048;
-  config.checkpoint.in_background = false;
+  config.checkpoint.in_background = config::InBackground::no;
   config = config::resolve(config);
   const auto with = [&](const std::string& policy) {
     config::Config changed = config;

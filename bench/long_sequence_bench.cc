@@ -25,7 +25,7 @@ config::Config config_of(int argc, char** argv) {
   config.step.checkpointing = argc > 2 ? argv[2] : "none";
   config.step.ffn_chunk = argc > 3 ? std::atoll(argv[3]) : 1024;
   config.train.threads = argc > 4 ? std::atoi(argv[4]) : 0;
-  config.checkpoint.in_background = false;
+  config.checkpoint.in_background = config::InBackground::no;
   return config::resolve(config);
 }
 

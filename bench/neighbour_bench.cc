@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
   config.step.global_batch = config.step.micro_batch;
   config.step.sequence_length = argc > 3 ? std::atoll(argv[3]) : 64;
   config.step.head_chunk = 128;
-  config.checkpoint.in_background = false;
+  config.checkpoint.in_background = config::InBackground::no;
   const auto backend = cpu::make_cpu_backend(0);
   const bench::PlannedStep step(config::resolve(config), *backend);
   fmt::print("{}\n", backend->description());

@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
   config.model = model::preset(argc > 2 ? argv[2] : "gpt2-124m");
   config.step.micro_batch = argc > 3 ? std::atoll(argv[3]) : 4;
   config.step.sequence_length = argc > 4 ? std::atoll(argv[4]) : 256;
-  config.checkpoint.in_background = false;
+  config.checkpoint.in_background = config::InBackground::no;
   config.recipe.last_bf16 = 0;
   config.recipe.statistics_every = 0;
   config = config::resolve(config);

@@ -57,7 +57,7 @@ class Explain(CommandTest):
         self.assertIn("<title>op ", (self.folder / "why.svg").read_text())
 
     def test_frontier_trades_memory_for_time(self):
-        layers = ("--set", "model.layers=3")
+        layers = ("--set", "model.layers=3", "--set", "checkpoint.in_background=false")
         result = self.plimsoll("plan", self.config, *layers, "--frontier", "--json",
                                "--frontier-svg", "front.svg")
         self.assertEqual(result.returncode, 0, result.stderr)

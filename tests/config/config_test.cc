@@ -107,7 +107,7 @@ TEST(ConfigRead, GivenKeysOverrideDefaultsAndTheRestKeepsThem) {
   EXPECT_EQ(config.schedule.lr, 1.0) << "an integer is a number";
   EXPECT_EQ(config.schedule.decay, Decay::wsd);
   EXPECT_EQ(config.data.train, "a.txt");
-  EXPECT_FALSE(config.checkpoint.in_background);
+  EXPECT_EQ(config.checkpoint.in_background, InBackground::no);
   EXPECT_EQ(config.train.threads, 2);
   EXPECT_EQ(config.train.steps, TrainConfig{}.steps);
 }
@@ -133,7 +133,7 @@ TEST(ConfigRead, SettingsOverrideTheFile) {
   EXPECT_EQ(config.data.train, "my file.txt") << "bare words are a string";
   EXPECT_EQ(config.data.validation, "b.txt");
   EXPECT_EQ(config.train.run_directory, "2024") << "digits where a string is wanted are a string";
-  EXPECT_FALSE(config.checkpoint.in_background);
+  EXPECT_EQ(config.checkpoint.in_background, InBackground::no);
 }
 
 TEST(ConfigRead, APresetOnTheCommandLineReplacesTheModelOfTheFile) {
@@ -451,7 +451,8 @@ Config random_config() {
   // Everything ASCII, control characters and quotes among them, and beyond.
   config.data.train = *rc::gen::container<std::string>(rc::gen::inRange<char>(1, 127)) + "é\x7f";
   config.train.seed = *rc::gen::inRange<int64_t>(0, INT64_MAX);
-  config.checkpoint.in_background = *rc::gen::arbitrary<bool>();
+  config.checkpoint.in_background =
+      *rc::gen::element(InBackground::automatic, InBackground::yes, InBackground::no);
   return resolve(config);
 }
 

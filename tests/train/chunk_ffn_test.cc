@@ -91,9 +91,10 @@ RC_GTEST_PROP(ChunkFfn, OfAnySizeKeepsLossesAndGradientsButForTheOrderOfSums, ()
     scale = std::max(scale, largest(pair.plain.floats(p.gradient)));
   }
   for (const step::ParameterTensors& p : pair.plain.step.parameters) {
-    // A sum in another order may round to the next bf16, and so may all that follows.
+    // A sum in another order may round to the next bf16, and so may all that follows. Norms over
+    // two columns, as these models may have, magnify roundings.
     RC_ASSERT(difference(pair.plain.floats(p.gradient), pair.chunked.floats(p.gradient)) <=
-              (bf16 ? 0.03 : 1e-5) * scale);
+              (bf16 ? 0.03 : 1e-4) * scale);
   }
 }
 

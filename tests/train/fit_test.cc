@@ -1,4 +1,4 @@
-#include "plimsoll/train/fit.h"
+#include "plimsoll/planner/fit.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,15 @@
 
 namespace plimsoll::train {
 namespace {
+
+using planner::Fit;
+using planner::FitGoal;
+using planner::FitRow;
+
+Fit fit(const config::Config& config, Bytes limit, FitGoal goal, const runtime::Backend& backend) {
+  return planner::fit(request_of(config), limit, goal, target_of(config, backend));
+}
+
 
 config::Config small(model::Family family) {
   config::Config config;

@@ -40,7 +40,7 @@ config::Config random_config() {
   config.recipe.last_bf16 = 0;
   config.recipe.history = 4;
   config.recipe.cache_weights = *rc::gen::arbitrary<bool>();
-  config.checkpoint.in_background = false;
+  config.checkpoint.in_background = config::InBackground::no;
   return config;
 }
 
@@ -107,7 +107,7 @@ config::Config small(Recipe recipe) {
   config.step.head_chunk = 64;
   config.recipe.name = recipe;
   config.recipe.last_bf16 = 0;
-  config.checkpoint.in_background = false;
+  config.checkpoint.in_background = config::InBackground::no;
   return config;
 }
 

@@ -24,7 +24,7 @@ config::Config awkward(model::Family family, step::Precision precision) {
   config.step.head_chunk = 128;
   config.step.ffn_chunk = 256;
   config.recipe.last_bf16 = 0;
-  config.checkpoint.in_background = false;
+  config.checkpoint.in_background = config::InBackground::no;
   return config;
 }
 

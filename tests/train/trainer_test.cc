@@ -270,7 +270,8 @@ RC_GTEST_FIXTURE_PROP(Trainers, AllocateWhatWasPlannedToTheByte, ()) {
   config.step.precision = *rc::gen::element(step::Precision::fp32, step::Precision::bf16);
   config.step.sequence_length = *rc::gen::inRange<int64_t>(1, 40);
   config.step.head_chunk = *rc::gen::inRange<int64_t>(1, 100);
-  config.checkpoint.in_background = *rc::gen::arbitrary<bool>();
+  config.checkpoint.in_background =
+      *rc::gen::element(config::InBackground::automatic, config::InBackground::no);
   config = config::resolve(config);
   const data::Dataset dataset = open(config);
   const PlannedRun run = plan_run(config, *backend_);

@@ -5,8 +5,6 @@
 
 #include "plimsoll/base/streams.h"
 #include "plimsoll/cli/commands.h"
-#include "plimsoll/cost/device.h"
-#include "plimsoll/runtime/cpu/cpu_backend.h"
 #include "plimsoll/train/planned_run.h"
 
 namespace plimsoll::cli {
@@ -20,10 +18,10 @@ struct ExplainArguments {
 
 Exit explain(const ExplainArguments& arguments) {
   const config::Config config = read(arguments.config);
-  const auto backend = cpu::make_cpu_backend(config.train.threads);
-  const train::PlannedRun run = train::plan_run(config, *backend);
-  const std::vector<planner::WhatIf> changes = train::what_ifs(run, *backend);
-  const std::string rates = cost::nominal_cpu().source;
+  const planner::Target target = train::cpu_target(config);
+  const planner::PlannedRun run = planner::plan_run(train::request_of(config), target);
+  const std::vector<planner::WhatIf> changes = planner::what_ifs(run, target);
+  const std::string& rates = target.profile.source;
   std::cout << report::explain_text(run.view(), changes, rates);
   if (!arguments.html.empty()) {
     write_output(arguments.html, report::explain_html(run.view(), changes, rates));

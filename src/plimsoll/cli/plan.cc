@@ -5,11 +5,9 @@
 
 #include "plimsoll/base/streams.h"
 #include "plimsoll/cli/commands.h"
-#include "plimsoll/cost/device.h"
+#include "plimsoll/planner/fit.h"
 #include "plimsoll/report/frontier_report.h"
 #include "plimsoll/report/timeline.h"
-#include "plimsoll/runtime/cpu/cpu_backend.h"
-#include "plimsoll/train/fit.h"
 #include "plimsoll/train/planned_run.h"
 
 namespace plimsoll::cli {
@@ -28,10 +26,10 @@ struct PlanArguments {
   bool both = false;
 };
 
-Exit frontier(const PlanArguments& arguments, const config::Config& config,
-              const runtime::Backend& backend) {
-  const std::vector<planner::FrontPoint> front = train::frontier(config, backend);
-  const std::string rates = cost::nominal_cpu().source;
+Exit frontier(const PlanArguments& arguments, const planner::Request& request,
+              const planner::Target& target) {
+  const std::vector<planner::FrontPoint> front = planner::frontier(request, target);
+  const std::string& rates = target.profile.source;
   if (!arguments.frontier_svg.empty()) {
     write_output(arguments.frontier_svg, report::frontier_svg(front));
   }
@@ -43,28 +41,30 @@ Exit frontier(const PlanArguments& arguments, const config::Config& config,
   return Exit::done;
 }
 
-Exit fit(const PlanArguments& arguments, const config::Config& config,
-         const runtime::Backend& backend) {
-  const train::FitGoal goal = arguments.both      ? train::FitGoal::both
-                              : arguments.longest ? train::FitGoal::sequence
-                                                  : train::FitGoal::micro_batch;
-  const train::Fit found = train::fit(config, parse_bytes(arguments.fit, "--fit"), goal, backend);
+Exit fit(const PlanArguments& arguments, const planner::Request& request,
+         const planner::Target& target) {
+  const planner::FitGoal goal = arguments.both      ? planner::FitGoal::both
+                              : arguments.longest ? planner::FitGoal::sequence
+                                                  : planner::FitGoal::micro_batch;
+  const planner::Fit found =
+      planner::fit(request, parse_bytes(arguments.fit, "--fit"), goal, target);
   if (arguments.json) {
-    std::cout << train::fit_json(found).dump(2) << '\n';
+    std::cout << planner::fit_json(found).dump(2) << '\n';
   } else {
-    std::cout << train::fit_text(found);
+    std::cout << planner::fit_text(found);
   }
   return Exit::done;
 }
 
 Exit plan(const PlanArguments& arguments) {
   const config::Config config = read(arguments.config);
-  const auto backend = cpu::make_cpu_backend(config.train.threads);
+  const planner::Request request = train::request_of(config);
+  const planner::Target target = train::cpu_target(config);
   if (arguments.frontier || !arguments.frontier_svg.empty()) {
-    return frontier(arguments, config, *backend);
+    return frontier(arguments, request, target);
   }
-  if (!arguments.fit.empty()) return fit(arguments, config, *backend);
-  const train::PlannedRun run = train::plan_run(config, *backend);
+  if (!arguments.fit.empty()) return fit(arguments, request, target);
+  const planner::PlannedRun run = planner::plan_run(request, target);
   if (!arguments.timeline.empty()) {
     write_output(arguments.timeline,
                  report::to_svg(report::memory_timeline(run.step.program, run.memory)));
@@ -77,7 +77,7 @@ Exit plan(const PlanArguments& arguments) {
     std::cout << planner::plan_text(run.view());
   }
   std::cout << std::flush;
-  train::require_fit(run, *backend);
+  planner::require_fit(run, target);
   return Exit::done;
 }
 

@@ -14,9 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plimsoll/model/model_config.h"
-#include "plimsoll/step/recipe.h"
-#include "plimsoll/step/step_config.h"
+#include "plimsoll/step/training_spec.h"
 
 namespace plimsoll::config {
 
@@ -62,11 +60,25 @@ struct TrainConfig {
   std::string run_directory;     // empty: runs/<config file's name>
 };
 
+enum class InBackground : uint8_t { automatic, yes, no };
+constexpr std::string_view name(InBackground choice) {
+  switch (choice) {
+    case InBackground::automatic:
+      return "auto";
+    case InBackground::yes:
+      return "true";
+    case InBackground::no:
+      return "false";
+  }
+  return "";
+}
+
 struct CheckpointConfig {
-  int64_t every = 0;          // steps between checkpoints; 0: only at the end and on a signal
-  int64_t keep_last = 2;      // older ones are removed after a newer one is complete; 0: keep all
-  bool in_background = true;  // snapshot, then write beside the compute; needs memory for a copy
-  std::string directory;      // empty: `checkpoints` in the run directory
+  int64_t every = 0;      // steps between checkpoints; 0: only at the end and on a signal
+  int64_t keep_last = 2;  // older ones are removed after a newer one is complete; 0: keep all
+  // Copy in memory, then write beside the compute; automatic: where the copy fits.
+  InBackground in_background = InBackground::automatic;
+  std::string directory;  // empty: `checkpoints` in the run directory
 };
 
 struct Config {
@@ -89,6 +101,9 @@ Config read_config(const std::filesystem::path& path, const std::vector<std::str
 
 // Fills in every derived value and checks the tables against each other.
 Config resolve(Config);
+
+// What decides the program of the step.
+step::TrainingSpec spec(const Config&);
 
 // All keys with their values, each under its description as a comment: what run.toml holds.
 std::string to_toml(const Config&);

@@ -252,7 +252,9 @@ Table describe(CheckpointConfig& c) {
           {{"every", &c.every, "steps between checkpoints; 0: only at the end and on a signal",
             from(0, kMostSteps)},
            {"keep_last", &c.keep_last, "checkpoints kept, the newest; 0: all", from(0, kMostSteps)},
-           {"in_background", &c.in_background, "write beside the compute, from a copy in memory"},
+           {"in_background", choice(c.in_background),
+            "write beside the compute, from a copy in memory; auto: where the copy fits beside the "
+            "rest"},
            {"directory", &c.directory,
             "where they are kept, for example a folder that is copied to another machine; empty: "
             "checkpoints in the run directory"}}};
@@ -309,6 +311,8 @@ std::vector<Table> tables(Config& config) {
           describe(config.train),     describe(config.checkpoint)};
 }
 
+bool Choice::has_booleans() const { return std::ranges::count(names, "true") > 0; }
+
 std::string wanted(const Field& field) {
   return visit_value(field,
                      Overloaded{[](bool) { return std::string("true or false"); },
@@ -334,7 +338,11 @@ std::string toml_text(const Field& field) {
                                 [](double value) { return toml_number(value); },
                                 [](int64_t value) { return fmt::format("{}", value); },
                                 [](int value) { return fmt::format("{}", value); },
-                                [](const Choice& choice) { return toml_string(choice.get()); }});
+                                [](const Choice& choice) {
+                                  const std::string name = choice.get();
+                                  const bool bare = name == "true" || name == "false";
+                                  return bare ? name : toml_string(name);
+                                }});
 }
 
 std::string toml_number(double value) {

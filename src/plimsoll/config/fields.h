@@ -19,6 +19,9 @@ struct Choice {
   std::vector<std::string> names;
   std::function<std::string()> get;
   std::function<void(const std::string&)> set;  // the argument is one of `names`
+
+  // Whether true and false are among the names: they are read and written without quotes.
+  bool has_booleans() const;
 };
 
 // The numbers a key accepts; always finite.

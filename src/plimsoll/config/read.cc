@@ -229,6 +229,8 @@ void assign(const Given& given, const Field& field) {
   } else if (auto* target = std::get_if<Choice>(&field.value); target && text) {
     if (std::ranges::count(target->names, *text) == 0) refuse();
     target->set(*text);
+  } else if (target && boolean && target->has_booleans()) {
+    target->set(*boolean ? "true" : "false");
   } else {
     raise_wrong_type(given, field);
   }

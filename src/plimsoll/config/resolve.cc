@@ -9,14 +9,6 @@ namespace plimsoll::config {
 namespace {
 
 constexpr int64_t kSequenceLength = 256;
-constexpr int64_t kHeadChunkBytes = int64_t{32} << 20;
-constexpr int64_t kHeadChunkTokens = 64;  // chunks are multiples of it, for the matrix products
-
-// Tokens whose f32 logits take at most 32 MiB, but at least 64.
-int64_t head_chunk(int64_t vocab) {
-  const int64_t tokens = kHeadChunkBytes / (vocab * static_cast<int64_t>(sizeof(float)));
-  return std::max(tokens / kHeadChunkTokens, int64_t{1}) * kHeadChunkTokens;
-}
 
 void check_schedule(const Config& config) {
   if (config.schedule.warmup_steps > config.train.steps) {
@@ -99,6 +91,10 @@ void check_recipe(const Config& config) {
 
 }  // namespace
 
+step::TrainingSpec spec(const Config& config) {
+  return {config.model, config.step, config.recipe, config.optimizer};
+}
+
 Config resolve(Config config) {
   if (!config.train.memory_limit.empty()) {
     parse_bytes(config.train.memory_limit, "train.memory_limit");
@@ -125,15 +121,17 @@ Config resolve(Config config) {
   check_positions(config);
   check_recipe(config);
   check_moments(config.optimizer);
-
-  if (step.head_chunk == 0) step.head_chunk = head_chunk(config.model.vocab);
-  step.head_chunk = std::min(step.head_chunk, step.micro_batch * step.sequence_length);
-
   for (const Table& table : tables(config)) {
     for (const Field& field : table.fields) {
       if (!accepts(field)) throw refusal(table.name + "." + field.key, field, toml_text(field));
     }
   }
+
+  const int64_t tokens = step.micro_batch * step.sequence_length;
+  if (step.head_chunk == 0) step.head_chunk = step::derived_head_chunk(config.model.vocab, tokens);
+  step.head_chunk = std::min(step.head_chunk, tokens);
+
+  step::require_plannable(spec(config));
   return config;
 }
 

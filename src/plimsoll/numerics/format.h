@@ -9,6 +9,7 @@ namespace plimsoll {
 // e8m0 is only a scale. e2m1 stores two elements a byte, the even one in the low half, so its
 // matrices have an even number of columns.
 enum class Format : uint8_t { f32, bf16, i32, f16, e4m3, e5m2, e2m1, e8m0 };
+constexpr int format_count = 8;
 
 constexpr int64_t bits_per_element(Format format) {
   switch (format) {

@@ -1,70 +1,69 @@
 #include "plimsoll/planner/budget.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace plimsoll::planner {
 
 namespace {
 
-using step::Phase;
-using step::Program;
-using step::TensorSet;
-
-// Programs that may be built and sized for one choice: each takes a time in proportion to its ops.
-int64_t affordable_candidates(const Program& program) {
-  return std::clamp<int64_t>(60'000 / static_cast<int64_t>(program.ops.size() + 1), 24, 300);
-}
+constexpr int64_t most_candidates = 600;
+constexpr int64_t most_work = 8'000'000;  // Sizer::work: some tenths of a second
 
 struct Candidate {
   std::vector<bool> dropped;
   Seconds recompute;
-  Bytes arena;
+  Bytes arena;  // exact where it is within the budget, else what must live at once
 };
 
 class Search {
  public:
-  Search(Bytes budget, const std::vector<SavedGroup>& groups, const PolicyContext& context)
+  Search(Bytes budget, const std::vector<SavedGroup>& groups, Sizer& sizer)
       : budget_(budget),
         groups_(groups),
-        context_(context),
+        sizer_(sizer),
         order_(drop_order(groups)),
-        left_(affordable_candidates(context.program)) {}
+        end_of_work_(sizer.work() + most_work) {}
 
   BudgetChoice run() {
     Candidate best = prefix(0);
-    if (best.arena <= budget_) return {.dropped = best.dropped, .least = best.arena};
+    if (best.arena <= budget_) return chosen(best);
     best = shortest_prefix();
-    if (Candidate full = full_checkpointing(); best.arena > budget_ && full.arena < best.arena) {
+    if (Candidate full = full_recomputation(); best.arena > budget_ && full.arena < best.arena) {
       best = std::move(full);
     }
     lower(best);
-    if (best.arena > budget_) return {.least = best.arena};
+    if (best.arena > budget_) return {.least = best.arena, .least_dropped = best.dropped};
     keep_back(best);
-    while (left_ > 0 && improve(best)) {
+    while (!exhausted() && improve(best)) {
     }
-    return {.dropped = best.dropped, .least = best.arena};
+    return chosen(best);
   }
 
  private:
-  Candidate candidate(std::vector<bool> dropped) {
+  static BudgetChoice chosen(const Candidate& best) {
+    return {.dropped = best.dropped, .least = best.arena, .least_dropped = best.dropped};
+  }
+  bool exhausted() const { return left_ <= 0 || sizer_.work() >= end_of_work_; }
+
+  // One that recomputes for longer than `limit` is of no use and is not placed.
+  Candidate candidate(std::vector<bool> dropped, Seconds limit = {HUGE_VAL}) {
     --left_;
-    TensorSet tensors;
-    for (size_t i = 0; i < groups_.size(); ++i) {
-      if (dropped[i]) tensors.insert(groups_[i].tensors.begin(), groups_[i].tensors.end());
-    }
-    const Program program = step::recompute(context_.program, tensors);
-    Candidate result = {.dropped = std::move(dropped), .arena = context_.size(program)};
-    for (const step::Op& op : program.ops) {
-      if (op.phase != Phase::recompute) continue;
-      result.recompute.count += cost::op_time(program, op, context_.device).count;
+    const std::vector<bool> tensors = tensors_of(groups_, dropped, sizer_.tensors());
+    const Sized sized = sizer_.size(tensors);
+    Candidate result = {.dropped = std::move(dropped),
+                        .recompute = sized.recompute,
+                        .arena = sized.arena_bound};
+    if (result.arena <= budget_ && result.recompute <= limit) {
+      result.arena = sizer_.arena(tensors);
     }
     return result;
   }
-  Candidate with(const Candidate& from, size_t group, bool dropped) {
+  Candidate with(const Candidate& from, size_t group, bool dropped, Seconds limit) {
     std::vector<bool> changed = from.dropped;
     changed[group] = dropped;
-    return candidate(std::move(changed));
+    return candidate(std::move(changed), limit);
   }
   Candidate prefix(size_t count) {
     std::vector<bool> dropped(groups_.size(), false);
@@ -72,7 +71,7 @@ class Search {
     return candidate(std::move(dropped));
   }
 
-  Candidate full_checkpointing() {
+  Candidate full_recomputation() {
     std::vector<bool> dropped(groups_.size());
     for (size_t i = 0; i < groups_.size(); ++i) dropped[i] = !groups_[i].enters_layer;
     return candidate(std::move(dropped));
@@ -96,7 +95,7 @@ class Search {
   // makes the best change of one or two groups, else of three, as long as that lowers the arena
   // and it is above the budget.
   void lower(Candidate& best) {
-    while (best.arena > budget_ && left_ > 0) {
+    while (best.arena > budget_ && !exhausted()) {
       std::vector<size_t> groups = dropped_ones(best);
       const std::vector<size_t> kept = kept_ones(best);
       groups.insert(groups.end(), kept.begin(), kept.end());
@@ -114,7 +113,7 @@ class Search {
       if (next.arena < best.arena) best = std::move(next);
       return;
     }
-    for (size_t i = from; i < groups.size() && left_ > 0; ++i) {
+    for (size_t i = from; i < groups.size() && !exhausted(); ++i) {
       std::vector<bool> changed = dropped;
       changed[groups[i]] = !changed[groups[i]];
       try_changes(changes - 1, changed, groups, i + 1, best);
@@ -148,9 +147,9 @@ class Search {
     for (bool changed = true; changed;) {
       changed = false;
       for (const size_t group : dropped_ones(best)) {
-        if (left_ <= 0) return;
-        Candidate next = with(best, group, false);
-        if (next.arena > budget_ || next.recompute > best.recompute) continue;
+        if (exhausted()) return;
+        Candidate next = with(best, group, false, best.recompute);
+        if (next.recompute > best.recompute || next.arena > budget_) continue;
         best = std::move(next);
         changed = true;
       }
@@ -163,8 +162,8 @@ class Search {
       const std::vector<size_t> kept_groups = kept_ones(next);
       bool changed = false;
       for (const size_t group : kept_groups) {
-        if (group == kept || left_ <= 0) continue;
-        Candidate more = with(next, group, true);
+        if (group == kept || exhausted()) continue;
+        Candidate more = with(next, group, true, limit);
         if (more.recompute >= limit || more.arena >= next.arena) continue;
         next = std::move(more);
         changed = true;
@@ -179,8 +178,8 @@ class Search {
   // two.
   bool improve(Candidate& best) {
     for (const size_t group : dropped_ones(best)) {
-      if (left_ <= 0) return false;
-      Candidate next = with(best, group, false);
+      if (exhausted()) return false;
+      Candidate next = with(best, group, false, best.recompute);
       if (next.recompute >= best.recompute) continue;
       if (!drop_until_fits(next, group, best.recompute)) continue;
       keep_back(next);
@@ -190,7 +189,7 @@ class Search {
     const std::vector<size_t> kept = kept_ones(best);
     for (size_t i = 0; i < kept.size(); ++i) {
       for (size_t j = i; j < kept.size(); ++j) {
-        if (left_ <= 0) return false;
+        if (exhausted()) return false;
         std::vector<bool> changed = best.dropped;
         changed[kept[i]] = changed[kept[j]] = true;
         Candidate next = candidate(std::move(changed));
@@ -205,16 +204,16 @@ class Search {
 
   const Bytes budget_;
   const std::vector<SavedGroup>& groups_;
-  const PolicyContext& context_;
+  Sizer& sizer_;
   const std::vector<size_t> order_;
-  int64_t left_;
+  const int64_t end_of_work_;
+  int64_t left_ = most_candidates;
 };
 
 }  // namespace
 
-BudgetChoice fit_budget(Bytes budget, const std::vector<SavedGroup>& groups,
-                        const PolicyContext& context) {
-  return Search(budget, groups, context).run();
+BudgetChoice fit_budget(Bytes budget, const std::vector<SavedGroup>& groups, Sizer& sizer) {
+  return Search(budget, groups, sizer).run();
 }
 
 }  // namespace plimsoll::planner

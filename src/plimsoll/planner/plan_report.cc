@@ -119,6 +119,15 @@ std::string plan_text(const PlanView& plan) {
   text += fmt::format("  {:<12}{:>12} {:>16} B   {}\n", "available", to_text(plan.capacity),
                       plan.capacity.count, plan.capacity_source);
 
+  if (plan.reserve.count > 0) {
+    text += fmt::format("  {:<12}{:>12} {:>16} B   for stacks, libraries, the writer, file pages\n",
+                        "reserve", to_text(plan.reserve), plan.reserve.count);
+  }
+  if (plan.host_snapshot.count > 0) {
+    text += fmt::format("  {:<12}{:>12} {:>16} B   host memory, the copy a checkpoint is written from\n",
+                        "snapshot", to_text(plan.host_snapshot), plan.host_snapshot.count);
+  }
+
   text += "\nlargest tensors at the peak\n";
   const std::vector<LiveTensor> tensors = largest_at_peak(program, memory);
   for (size_t i = 0; i < std::min<size_t>(8, tensors.size()); ++i) {
@@ -184,6 +193,8 @@ nlohmann::json plan_json(const PlanView& plan) {
             {"largest_at_peak", largest},
             {"capacity_bytes", plan.capacity.count},
             {"capacity_source", plan.capacity_source},
+            {"reserve_bytes", plan.reserve.count},
+            {"host_snapshot_bytes", plan.host_snapshot.count},
             {"fits", memory.arena <= plan.capacity}}}};
 }
 

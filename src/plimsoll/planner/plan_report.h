@@ -20,10 +20,12 @@ struct PlanView {
   const step::TrainingStep& step;
   const step::MemoryPlan& memory;
   std::string device;           // "cpu: 2 threads, ..."
-  Bytes capacity;               // bytes the arena may take
+  Bytes capacity;               // bytes the arena may take, the reserve taken off
   std::string capacity_source;  // "MemAvailable", "train.memory_limit"
   Bytes without_checkpointing;  // the arena with the policy "none"
   std::string recipe;           // step::describe; empty without one
+  Bytes reserve = {};           // of the machine's memory, left for what is not in the arena
+  Bytes host_snapshot = {};     // of checkpoints, in the memory of the host beside a device
 };
 
 // A tensor, or the same tensor of several layers, at the step's peak.
@@ -37,13 +39,14 @@ struct LiveTensor {
 // The tensors that are live at the peak, layers merged, largest first.
 std::vector<LiveTensor> largest_at_peak(const step::Program&, const step::MemoryPlan&);
 
+// Per token: every phase's FLOPs of a step over the tokens of its global batch.
 struct TokenFlops {
-  double forward = 0, backward = 0, recompute = 0, optimizer = 0;  // per token of a global batch
+  double forward = 0, backward = 0, recompute = 0, optimizer = 0;
   double total() const { return forward + backward + recompute + optimizer; }
 };
 TokenFlops flops_per_token(const step::Program&, const step::StepConfig&);
 
-// "step 1, layers.31 mlp.down backward": where the peak is.
+// "backward, mat_mul of layers.31.mlp.down.out.grad (op 540 of 912)": where the peak is.
 std::string peak_place(const step::Program&, const step::MemoryPlan&);
 
 std::string plan_text(const PlanView&);

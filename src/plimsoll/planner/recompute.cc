@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <unordered_map>
 
 #include "plimsoll/planner/budget.h"
 
@@ -27,34 +28,15 @@ bool is_fused_norm(const Op& op) {
          std::holds_alternative<step::AddLayerNorm>(op.kind);
 }
 
-// What the recomputation of `dropped` costs, once a micro-step.
-struct Price {
-  Flops flops;
-  Seconds time;
-};
-Price recompute_price(const Program& program, const TensorSet& dropped,
-                      const cost::Device& device) {
-  const Program rewritten = step::recompute(program, dropped);
-  Price price;
-  for (const Op& op : rewritten.ops) {
-    if (op.phase != Phase::recompute) continue;
-    price.flops += flops(rewritten, op);
-    price.time.count += cost::op_time(rewritten, op, device).count;
-  }
-  return price;
-}
-
 }  // namespace
 
-std::vector<SavedGroup> saved_groups(const Program& program, const cost::Device& device) {
-  const std::vector<TensorId> all = step::saved_tensors(program);
-  const std::set<TensorId> saved(all.begin(), all.end());
-  std::set<TensorId> grouped;
+std::vector<SavedGroup> saved_groups(const Program& program, Sizer& sizer) {
+  std::vector<bool> saved(program.tensors.size());
+  for (const TensorId id : step::saved_tensors(program)) saved[static_cast<size_t>(id)] = true;
   std::set<int> entered;  // layers
   std::vector<SavedGroup> groups;
   const auto add = [&](const Op& op, std::vector<TensorId> tensors, bool enters_layer = false) {
-    std::erase_if(tensors,
-                  [&](TensorId id) { return !saved.contains(id) || grouped.contains(id); });
+    std::erase_if(tensors, [&](TensorId id) { return !saved[static_cast<size_t>(id)]; });
     if (tensors.empty()) return;
     SavedGroup group = {.tensors = tensors,
                         .layer = op.layer,
@@ -63,7 +45,7 @@ std::vector<SavedGroup> saved_groups(const Program& program, const cost::Device&
                         .enters_layer = enters_layer};
     for (const TensorId id : tensors) {
       group.bytes += bytes(program.tensor(id));
-      grouped.insert(id);
+      saved[static_cast<size_t>(id)] = false;  // grouped
     }
     groups.push_back(std::move(group));
   };
@@ -80,12 +62,14 @@ std::vector<SavedGroup> saved_groups(const Program& program, const cost::Device&
   }
   // The layers repeat: price each group of the first layer that has it, and of no other.
   std::unordered_map<std::string, Seconds> prices;
+  const Seconds nothing = sizer.size(std::vector<bool>(program.tensors.size())).recompute;
   for (SavedGroup& group : groups) {
     const std::string key = (group.layer == 0 ? "first " : "") + group.name;
     auto [entry, inserted] = prices.try_emplace(key);
     if (inserted) {
-      const TensorSet dropped(group.tensors.begin(), group.tensors.end());
-      entry->second = recompute_price(program, dropped, device).time;
+      std::vector<bool> dropped(program.tensors.size());
+      for (const TensorId id : group.tensors) dropped[static_cast<size_t>(id)] = true;
+      entry->second = {sizer.size(dropped).recompute.count - nothing.count};
     }
     group.recompute = entry->second;
   }
@@ -105,16 +89,17 @@ std::vector<size_t> drop_order(const std::vector<SavedGroup>& groups) {
   return order;
 }
 
-namespace {
-
-TensorSet tensors_of(const std::vector<SavedGroup>& groups, const std::vector<size_t>& order,
-                     size_t count) {
-  TensorSet tensors;
-  for (size_t i = 0; i < count; ++i) {
-    tensors.insert(groups[order[i]].tensors.begin(), groups[order[i]].tensors.end());
+std::vector<bool> tensors_of(const std::vector<SavedGroup>& groups, const std::vector<bool>& flags,
+                             size_t tensors) {
+  std::vector<bool> all(tensors);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (!flags[i]) continue;
+    for (const TensorId id : groups[i].tensors) all[static_cast<size_t>(id)] = true;
   }
-  return tensors;
+  return all;
 }
+
+namespace {
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts(1);
@@ -182,45 +167,41 @@ TensorSet selective(const std::string& policy, const std::string& names,
   return dropped;
 }
 
-TensorSet within_budget(const std::string& policy, Bytes budget,
-                        const std::vector<SavedGroup>& groups, const PolicyContext& context) {
-  const BudgetChoice choice = fit_budget(budget, groups, context);
-  if (!choice.dropped) {
-    throw Error(
-        Exit::usage,
-        fmt::format("step.checkpointing = \"{}\" is below the least that was found: {} ({} B).",
-                    policy, to_text(choice.least), choice.least.count),
-        "Weights, gradients, optimizer and one layer's activations remain. Raise the "
-        "budget,\nor lower step.micro_batch or step.sequence_length.");
-  }
-  TensorSet dropped;
+Dropped within_budget(Bytes budget, const std::vector<SavedGroup>& groups,
+                      const PolicyContext& context) {
+  const BudgetChoice choice = fit_budget(budget, groups, context.sizer);
+  const std::vector<bool>& flags = choice.dropped ? *choice.dropped : choice.least_dropped;
+  Dropped result;
   for (size_t i = 0; i < groups.size(); ++i) {
-    if ((*choice.dropped)[i]) dropped.insert(groups[i].tensors.begin(), groups[i].tensors.end());
+    if (flags[i]) result.tensors.insert(groups[i].tensors.begin(), groups[i].tensors.end());
   }
-  return dropped;
+  if (!choice.dropped) result.least = choice.least;
+  return result;
 }
 
 }  // namespace
 
-TensorSet dropped_by(const std::string& policy, const PolicyContext& context) {
+Dropped dropped_by(const std::string& policy, const PolicyContext& context) {
   if (policy == "none") return {};
-  const std::vector<SavedGroup> groups = saved_groups(context.program, context.device);
+  const std::vector<SavedGroup> groups = saved_groups(context.program, context.sizer);
   const size_t colon = policy.find(':');
   const std::string kind = policy.substr(0, colon);
   const std::string argument = colon == std::string::npos ? "" : policy.substr(colon + 1);
-  if (policy == "full") return full(groups, context.layers);
-  if (kind == "layers") return first_layers(policy, argument, groups, context);
-  if (kind == "selective") return selective(policy, argument, groups);
-  if (policy == "budget:auto") return within_budget(policy, context.capacity, groups, context);
+  if (policy == "full") return {full(groups, context.layers), {}};
+  if (kind == "layers") return {first_layers(policy, argument, groups, context), {}};
+  if (kind == "selective") return {selective(policy, argument, groups), {}};
+  if (policy == "budget:auto") return within_budget(context.capacity, groups, context);
   if (kind == "budget") {
-    return within_budget(policy, parse_bytes(argument, "step.checkpointing"), groups, context);
+    return within_budget(parse_bytes(argument, "step.checkpointing"), groups, context);
   }
   throw unknown_policy(policy);
 }
 
-std::vector<FrontPoint> frontier(const PolicyContext& context, int64_t micro_steps, int points) {
-  const std::vector<SavedGroup> groups = saved_groups(context.program, context.device);
+std::vector<FrontPoint> frontier(const PolicyContext& context, Seconds kept, int64_t micro_steps,
+                                 int points) {
+  const std::vector<SavedGroup> groups = saved_groups(context.program, context.sizer);
   const std::vector<size_t> order = drop_order(groups);
+  const Sized nothing = context.sizer.size(std::vector<bool>(context.program.tensors.size()));
   std::vector<FrontPoint> front;
   const size_t last = order.size();
   size_t previous = last + 1;
@@ -229,12 +210,18 @@ std::vector<FrontPoint> frontier(const PolicyContext& context, int64_t micro_ste
         last * static_cast<size_t>(i) / static_cast<size_t>(std::max(1, points - 1));
     if (count == previous) continue;
     previous = count;
-    const Program program = step::recompute(context.program, tensors_of(groups, order, count));
-    const FrontPoint point = {.dropped_groups = count,
-                              .arena = context.size(program),
-                              .recompute = flops(program, Phase::recompute),
-                              .step = cost::step_time(program, context.device, micro_steps)};
+    std::vector<bool> flags(groups.size());
+    for (size_t j = 0; j < count; ++j) flags[order[j]] = true;
+    const std::vector<bool> dropped = tensors_of(groups, flags, context.program.tensors.size());
+    const Sized sized = context.sizer.size(dropped);
     // A point that needs no less memory than a cheaper one is not on the front.
+    if (!front.empty() && sized.arena_bound >= front.back().arena) continue;
+    const double more = sized.recompute.count - nothing.recompute.count;
+    const FrontPoint point = {
+        .dropped_groups = count,
+        .arena = context.sizer.arena(dropped),
+        .recompute = sized.recompute_flops,
+        .step = {kept.count + static_cast<double>(micro_steps) * more}};
     if (front.empty() || point.arena < front.back().arena) front.push_back(point);
   }
   return front;

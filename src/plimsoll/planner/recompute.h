@@ -1,12 +1,12 @@
-// Which activations to keep: policies of activation checkpointing, and the choice under a budget.
+// Which activations to keep: the policies of step.checkpointing, as sets of dropped tensors.
 #pragma once
 
-#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "plimsoll/cost/device.h"
-#include "plimsoll/step/memory_plan.h"
+#include "plimsoll/planner/sizer.h"
+#include "plimsoll/base/error.h"
 #include "plimsoll/step/passes/recompute.h"
 
 namespace plimsoll::planner {
@@ -23,25 +23,33 @@ struct SavedGroup {
 };
 
 // In forward order.
-std::vector<SavedGroup> saved_groups(const step::Program& program, const cost::Device& device);
+std::vector<SavedGroup> saved_groups(const step::Program& program, Sizer& sizer);
+
+// The tensors of the groups that are flagged, as flags by tensor.
+std::vector<bool> tensors_of(const std::vector<SavedGroup>& groups, const std::vector<bool>& flags,
+                             size_t tensors);
 
 // The order in which groups are best dropped: most bytes for each second of recomputation first; of
 // equal ones the early layers first, since what the backward reads at once frees nothing at the
-// peak. Costs are additive, so every prefix is optimal up to one group (docs/checkpointing.md).
+// peak. Costs and bytes add up nearly, so its prefixes are near the best (docs/checkpointing.md).
 std::vector<size_t> drop_order(const std::vector<SavedGroup>& groups);
 
-// "none", "full", "layers:K", "selective:NAMES", "budget:BYTES", "budget:auto" as a set of dropped
-// tensors. `size` gives the arena of a program, workspaces included; `capacity` is what
-// budget:auto may use. Raises Exit::usage for an unknown policy or name (lists them), a budget
-// below the minimum (says the minimum and what sets it), and a policy that drops nothing.
+// What a policy says to drop. When a budget is not reached whatever is dropped, `least` is the
+// smallest arena that was found and `tensors` are what it drops.
+struct Dropped {
+  step::TensorSet tensors;
+  std::optional<Bytes> least;
+};
+
+// "none", "full", "layers:K", "selective:NAMES", "budget:BYTES", "budget:auto". `capacity` is what
+// budget:auto may use. Raises Exit::usage for an unknown policy or name (lists them).
 struct PolicyContext {
   const step::Program& program;
   int64_t layers;  // of the model
-  cost::Device device;
-  std::function<Bytes(const step::Program&)> size;
+  Sizer& sizer;
   Bytes capacity;
 };
-step::TensorSet dropped_by(const std::string& policy, const PolicyContext& context);
+Dropped dropped_by(const std::string& policy, const PolicyContext& context);
 
 // One point of the front: a set of dropped tensors, its arena and its price.
 struct FrontPoint {
@@ -51,6 +59,8 @@ struct FrontPoint {
   Seconds step;
 };
 // From "save everything" to "recompute everything", arenas falling, times rising.
-std::vector<FrontPoint> frontier(const PolicyContext& context, int64_t micro_steps, int points);
+// `kept`: the step when nothing is dropped.
+std::vector<FrontPoint> frontier(const PolicyContext& context, Seconds kept, int64_t micro_steps,
+                                 int points);
 
 }  // namespace plimsoll::planner

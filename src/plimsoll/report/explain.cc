@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "plimsoll/report/page.h"
 #include "plimsoll/report/timeline.h"
 
 namespace plimsoll::report {
@@ -111,33 +112,30 @@ std::string explain_html(const planner::PlanView& plan, const std::vector<planne
   std::string rows;
   for (const planner::WhatIf& change : changes) {
     rows += fmt::format(
-        "<tr><td><code>{}</code></td><td>{}</td><td>{:+.1f} %</td><td>{}</td></tr>\n",
+        "<tr><td><code>{}</code></td><td class=\"number\">{}</td><td class=\"number\">{:+.1f} %</td>"
+        "<td>{}</td></tr>\n",
         xml_escape(change.setting), to_text(change.arena), 100 * (change.time_per_token - 1),
         change.arena <= plan.capacity ? "fits" : "does not fit");
   }
-  return fmt::format(
-      R"(<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>What makes the peak</title>
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; color: #1f2328; margin: 2rem auto; max-width: 1140px; padding: 0 1rem; }}
-pre {{ background: #f6f8fa; padding: 1rem; overflow-x: auto; font-size: 13px; }}
-table {{ border-collapse: collapse; }} td, th {{ padding: .25rem .9rem .25rem 0; text-align: left; border-bottom: 1px solid #d0d7de; }}
-svg {{ max-width: 100%; height: auto; }}
-</style></head><body>
-<h1>What makes the peak</h1>
-<p>{} at {}. Hold the pointer over the picture to see what is live at an operation.</p>
-{}
-<h2>What if</h2>
-<p>One change at a time. Predicted times per token: {}.</p>
-<table><tr><th>change</th><th>arena</th><th>time per token</th><th></th></tr>
-{}</table>
-<h2>The plan</h2>
-<pre>{}</pre>
-</body></html>
-)",
-      to_text(plan.memory.lower_bound),
-      xml_escape(planner::peak_place(plan.step.program, plan.memory)), to_svg(chart),
-      xml_escape(rates), rows, xml_escape(plan_text(plan)));
+  const std::string what_if = fmt::format(
+      "<p>One change at a time. Predicted times per token: {}.</p>\n"
+      "<table><tr><th>change</th><th class=\"number\">arena</th>"
+      "<th class=\"number\">time per token</th><th></th></tr>\n{}</table>\n",
+      xml_escape(rates), rows);
+  constexpr std::string_view title = "What makes the peak";
+  constexpr std::string_view style =
+      "main { max-width: 1140px; }\n"
+      "pre { margin: 0; overflow-x: auto; font-size: 13px; }\n"
+      "td, th { padding: .25rem .9rem .25rem 0; border-bottom: 1px solid #d8dee4; }\n";
+  return html_page(
+      title, style,
+      fmt::format("<h1>{}</h1>\n<p class=\"subtitle\">{} at {}. Hold the pointer over the picture "
+                  "to see what is live at an operation.</p>\n{}{}{}",
+                  title, to_text(plan.memory.lower_bound),
+                  xml_escape(planner::peak_place(plan.step.program, plan.memory)),
+                  card(to_svg(chart)), section("What if", card(what_if)),
+                  section("The plan",
+                          card(fmt::format("<pre>{}</pre>", xml_escape(plan_text(plan)))))));
 }
 
 }  // namespace plimsoll::report

@@ -185,11 +185,12 @@ Exit run(const config::Config& config, const RunOptions& options, std::ostream& 
   }
 
   const auto backend = cpu::make_cpu_backend(config.train.threads);
-  const PlannedRun planned = plan_run(config, *backend);
-  require_fit(planned, *backend);
+  const planner::Target target = target_of(config, *backend);
+  const PlannedRun planned = plan_run(config, target);
+  planner::require_fit(planned, target);
   cpu::start_threads(config.train.threads);
   require_address_space(planned.memory.arena);
-  data::Dataset dataset = open_corpus(config, planned.capacity - planned.memory.arena);
+  data::Dataset dataset = open_corpus(config, planned.capacity.usable() - planned.memory.arena);
   const bool tokens_are_bytes = dataset.train.source.format() == data::TokenFormat::text;
   int64_t appended = 0;
   if (continued && continued->state.corpus) {

@@ -10,7 +10,7 @@
 #include "plimsoll/runtime/cpu/matmul.h"
 #include "plimsoll/runtime/cpu/pages.h"
 #include "plimsoll/runtime/cpu/quantized.h"
-#include "plimsoll/runtime/cpu/targets.h"
+#include "plimsoll/runtime/cpu/scratch.h"
 #include "plimsoll/runtime/cpu/threads.h"
 
 namespace plimsoll::cpu {
@@ -22,63 +22,9 @@ using runtime::Bindings;
 using runtime::Queue;
 using Launch = Work;  // until it is wrapped for the executor
 
-// One `scratch` and one `launch` overload an op kind; a kind without its own scratch overload
-// needs none. A new kind without a `launch` does not compile.
-
-GemmShape gemm_shape(const MatMul& kind, const TensorType& a, const TensorType& b) {
-  GemmShape shape = {.product = kind.product,
-                     .a = a.format,
-                     .b = b.format,
-                     .c = kind.output,
-                     .has_bias = kind.has_bias,
-                     .accumulate = kind.accumulate};
-  const bool transposed = kind.product == Product::weight_gradient;
-  shape.m = transposed ? a.shape.columns : a.shape.rows;
-  shape.k = transposed ? a.shape.rows : a.shape.columns;
-  shape.n = kind.product == Product::forward ? b.shape.rows : b.shape.columns;
-  return shape;
-}
+// One `launch` overload an op kind; a new kind without one does not compile.
 
 TensorType type_of_view(const View& view) { return {{view.rows, view.columns}, view.format}; }
-
-template <class Kind>
-size_t scratch(const Kind&, InputTypes, const ProductSettings&) {
-  return 0;
-}
-size_t scratch(const MatMul& kind, InputTypes in, const ProductSettings& products) {
-  return static_cast<size_t>(matmul_workspace(gemm_shape(kind, in[0], in[1]), products).count);
-}
-size_t scratch(const RmsNormBackward&, InputTypes in, const ProductSettings&) {
-  return rms_norm_backward_workspace(in[0].shape.rows, in[0].shape.columns);
-}
-size_t scratch(const LayerNormBackward&, InputTypes in, const ProductSettings&) {
-  return layer_norm_backward_workspace(in[0].shape.rows, in[0].shape.columns);
-}
-size_t scratch(const BiasGradient&, InputTypes in, const ProductSettings&) {
-  return bias_gradient_workspace(in[0].shape.rows, in[0].shape.columns);
-}
-size_t scratch(const QkNormBackward& kind, InputTypes in, const ProductSettings&) {
-  return qk_norm_backward_workspace(in[0].shape.rows, kind.shape);
-}
-size_t scratch(const Attention& kind, InputTypes, const ProductSettings& products) {
-  return attention_workspace(kind.shape, products.threads);
-}
-size_t scratch(const AttentionBackward& kind, InputTypes in, const ProductSettings& products) {
-  return attention_backward_workspace(in[0].shape.rows, kind.shape, products.threads);
-}
-size_t scratch(const GeluBackward& kind, InputTypes in, const ProductSettings&) {
-  return kind.has_bias ? gelu_backward_workspace(in[0].shape.rows, in[0].shape.columns) : 0;
-}
-size_t scratch(const SquaredNorm&, InputTypes in, const ProductSettings&) {
-  return squared_norm_workspace(in[0].shape.elements());
-}
-
-size_t scratch(const Quantize& kind, InputTypes in, const ProductSettings&) {
-  return quantizer_scratch(kind, in);
-}
-size_t scratch(const QuantizedMatMul& kind, InputTypes in, const ProductSettings& products) {
-  return quantized_matmul_scratch(kind, in, products);
-}
 
 // The operands of one op, copied out of the bindings so that a launch can keep them.
 struct Operands {
@@ -219,20 +165,15 @@ Launch launch(const UpdateScaling& k, Operands o) {
 
 class CpuBackend : public runtime::Backend {
  public:
-  explicit CpuBackend(const ProductSettings& products) : products_(products) {
+  explicit CpuBackend(const ProductSettings& products)
+      : products_(products), scratch_(scratch_model(products)) {
     set_thread_count(products.threads);
   }
 
-  std::string description() const override {
-    return fmt::format("cpu: {} threads, kernels {}, products f32: {}, bf16: {}", products_.threads,
-                       simd_target(), matmul_description(Format::f32, products_),
-                       matmul_description(Format::bf16, products_));
-  }
+  std::string description() const override { return scratch_.device; }
 
   Bytes workspace(const Program& program, const Op& op) const override {
-    const std::vector<TensorType> inputs = types_of(program, op.inputs);
-    return {static_cast<int64_t>(
-        std::visit([&](const auto& kind) { return scratch(kind, inputs, products_); }, op.kind))};
+    return scratch_.workspace(program, op);
   }
 
   runtime::Launch prepare(const Op& op, const Bindings& bindings) const override {
@@ -273,14 +214,13 @@ class CpuBackend : public runtime::Backend {
 
  private:
   ProductSettings products_;
+  step::ScratchModel scratch_;
 };
 
 }  // namespace
 
 std::unique_ptr<runtime::Backend> make_cpu_backend(int threads, std::optional<Bf16Kernel> bf16) {
-  return std::make_unique<CpuBackend>(
-      ProductSettings{.threads = threads > 0 ? threads : core_count(),
-                      .bf16 = bf16.value_or(bf16_kernels().front())});
+  return std::make_unique<CpuBackend>(product_settings(threads, bf16));
 }
 
 }  // namespace plimsoll::cpu

@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "plimsoll/config/config.h"
-#include "plimsoll/runtime/backend.h"
+#include "plimsoll/planner/plan_run.h"
 
-namespace plimsoll::train {
+namespace plimsoll::planner {
 
 enum class FitGoal : uint8_t {
   micro_batch,  // largest micro-batch at the config's sequence length
@@ -36,9 +35,9 @@ struct Fit {
 // is the micro-batch. A longer sequence may be given step.ffn_chunk. Lengths are multiples of 128
 // tokens, or of 16 below 1024, and at most model.max_positions where positions are learned.
 // Raises Exit::does_not_fit when not even the smallest candidate fits.
-Fit fit(const config::Config& resolved, Bytes limit, FitGoal goal, const runtime::Backend& backend);
+Fit fit(const Request& request, Bytes limit, FitGoal goal, const Target& target);
 
 std::string fit_text(const Fit&);
 nlohmann::json fit_json(const Fit&);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::planner
