@@ -166,13 +166,13 @@ TEST_F(Checkpoint, HoldsOnlyFiniteNumbers) {
     SmallModel model(1);
     std::vector<Shard> shards = model.shards();
     NamedTensor& embedding = shards[0].tensors[1];
-    std::memcpy(embedding.bytes.data() + 4 * 300, &bad, sizeof(bad));
+    embedding.write(4 * 300, std::as_bytes(std::span(&bad, 1)));
     save_checkpoint(folder, {1, 8, {}}, shards);
     expect_parts(error_of([&] { load_checkpoint(*newest_valid(folder), shards); }),
                  {"3: ", "tensor embedding holds Inf or NaN (element 300)"});
     NamedTensor& norm = shards[0].tensors[0];
     const bf16 narrow(bad);
-    std::memcpy(norm.bytes.data() + 2, &narrow, sizeof(narrow));
+    norm.write(2, std::as_bytes(std::span(&narrow, 1)));
     save_checkpoint(folder, {1, 8, {}}, shards);
     expect_parts(error_of([&] { load_checkpoint(*newest_valid(folder), shards); }),
                  {"tensor norm holds Inf or NaN (element 1)"});

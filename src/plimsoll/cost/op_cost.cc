@@ -45,7 +45,9 @@ Work work_of(const QkNormBackward&, InputTypes, TensorType) { return elementwise
 Work work_of(const AttentionBackward&, InputTypes, TensorType) { return attention(); }
 Work work_of(const GluBackward&, InputTypes, TensorType) { return elementwise(); }
 Work work_of(const GeluBackward&, InputTypes, TensorType) { return elementwise(); }
+Work work_of(const SumLosses&, InputTypes, TensorType) { return elementwise(); }
 Work work_of(const SquaredNorm&, InputTypes, TensorType) { return elementwise(); }
+Work work_of(const StepGuard&, InputTypes, TensorType) { return elementwise(); }
 Work work_of(const ClipFactor&, InputTypes, TensorType) { return elementwise(); }
 Work work_of(const AdamW&, InputTypes, TensorType) { return elementwise(); }
 Work work_of(const Quantize&, InputTypes, TensorType) { return elementwise(); }
