@@ -20,7 +20,8 @@ double slope_along_gradient(const StepUnderTest& run,
                             std::span<const step::ParameterTensors> parameters, double length) {
   const auto move = [&](double distance) {
     for (const step::ParameterTensors& p : parameters) {
-      const std::span<float> weights = run.floats(p.master), gradient = run.floats(p.gradient);
+      auto weights = run.floats(p.master);
+      const auto gradient = run.floats(p.gradient);
       for (size_t i = 0; i < weights.size(); ++i) {
         weights[i] += static_cast<float>(distance / length * gradient[i]);
       }
@@ -56,9 +57,7 @@ RC_GTEST_PROP(ModelFeatures, HaveTheGradientOfTheirLoss, ()) {
                                    .sequence_length = 8,
                                    .head_chunk = 16};
   const StepUnderTest run(model, config, {});
-  for (const step::ParameterTensors& p : run.step.parameters) {
-    initialize(p.parameter, 3, run.floats(p.master));
-  }
+  initialize_weights(run.step, *run.executor, 3);
   run.executor->run(step::Phase::setup);
   for (const step::TensorId id : {run.step.tokens, run.step.targets}) {
     int32_t next = id;
