@@ -21,6 +21,7 @@ config::Config small(model::Family family) {
   config::Config config;
   config.model = {.family = family, .layers = 2, .hidden = 64, .heads = 4, .max_positions = 512};
   config.step.sequence_length = 128;
+  config.train.memory_limit = "24 MiB";  // beside which a copy for checkpoints must fit as well
   return config::resolve(config);
 }
 

@@ -9,11 +9,12 @@
 
 namespace plimsoll::train {
 
-inline model::ModelConfig random_model() {
+// Heads of at least `columns`, an even number below 18.
+inline model::ModelConfig random_model(int64_t columns = 2) {
   model::ModelConfig model;
   model.layers = *rc::gen::inRange<int64_t>(1, 4);
   model.heads = *rc::gen::element<int64_t>(1, 2, 4);
-  model.head_dim = 2 * *rc::gen::inRange<int64_t>(1, 9);
+  model.head_dim = 2 * *rc::gen::inRange<int64_t>(columns / 2, 9);
   model.hidden = model.heads * model.head_dim;
   model.ffn_hidden = *rc::gen::inRange<int64_t>(1, 64);
   model.vocab = 67;

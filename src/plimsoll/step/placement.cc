@@ -12,7 +12,7 @@ namespace {
 constexpr double good_enough = 1.0005;     // of the bound: no other order is tried
 constexpr double search_above = 1.01;      // of the bound
 constexpr int search_rounds = 2000;        // at most
-constexpr int64_t search_work = 20'000;  // buffers placed, which bounds the time
+constexpr int64_t search_work = 40'000;  // buffers placed, which bounds the time
 
 // Occupied addresses: disjoint intervals in ascending order, neighbours merged.
 class Occupied {

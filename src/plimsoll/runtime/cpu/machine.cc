@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plimsoll/base/error.h"
+#include "plimsoll/base/files.h"
 
 namespace plimsoll::cpu {
 
@@ -20,8 +21,7 @@ namespace fs = std::filesystem;
 using Capacity = runtime::Backend::Capacity;
 
 // The value in bytes of a "Name:  123 kB" line; nothing when there is no such line.
-std::optional<Bytes> kilobyte_line(const fs::path& file, const std::string& name) {
-  std::ifstream in(file);
+std::optional<Bytes> kilobyte_line(std::istream&& in, const std::string& name) {
   std::string line;
   while (std::getline(in, line)) {
     if (line.starts_with(name + ":")) {
@@ -54,13 +54,12 @@ int64_t statistic(const fs::path& file, const std::string& name) {
 // A control group of this process and those above it, the nearest first.
 std::vector<fs::path> with_ancestors(const fs::path& root, const std::string& group) {
   std::vector<fs::path> all;
-  fs::path relative = fs::path(group).relative_path();
+  const fs::path relative = fs::path(group).relative_path();
   // Seen from inside a container the path may lead out of it ("/../../job"): what is mounted is
   // then the root of what can be read.
-  for (const fs::path& part : relative) {
-    if (part == "..") relative.clear();
-  }
-  for (fs::path folder = relative; !folder.empty(); folder = folder.parent_path()) {
+  const bool leads_out = std::find(relative.begin(), relative.end(), "..") != relative.end();
+  for (fs::path folder = leads_out ? fs::path() : relative; !folder.empty();
+       folder = folder.parent_path()) {
     all.push_back(root / folder);
   }
   all.push_back(root);
@@ -78,8 +77,7 @@ Groups groups_of(const SystemFiles& files, const std::string& controller) {
   while (std::getline(in, line)) {  // "0::/path", "4:cpu,cpuacct:/path"
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
-    const std::string controllers =
-        fmt::format(",{},", line.substr(first + 1, second - first - 1));
+    const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
     const std::string path = line.substr(second + 1);
     if (controllers == ",,") {
       groups.unified = with_ancestors(files.cgroup, path);
@@ -125,7 +123,8 @@ void apply_process_limits(Capacity& capacity, const SystemFiles& files) {
   const auto apply = [&](auto resource, const char* used_line, const char* source) {
     rlimit limit{};
     if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-    const Bytes used = kilobyte_line(files.proc / "self/status", used_line).value_or(Bytes{});
+    const Bytes used =
+        kilobyte_line(std::ifstream(files.proc / "self/status"), used_line).value_or(Bytes{});
     const auto most = static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, INT64_MAX));
     lower(capacity, most - used.count, source);
   };
@@ -165,16 +164,20 @@ int core_count(const SystemFiles& files) {
 }
 
 Capacity available_memory(const SystemFiles& files) {
+  // Read whole: where it cannot be (no descriptor is left), nothing available would be a wrong
+  // answer.
   Capacity capacity = {
-      kilobyte_line(files.proc / "meminfo", "MemAvailable").value_or(Bytes{}), "MemAvailable"};
+      kilobyte_line(std::istringstream(read_file(files.proc / "meminfo")), "MemAvailable")
+          .value_or(Bytes{}),
+      "MemAvailable"};
   apply_groups(capacity, files);
   apply_process_limits(capacity, files);
   return capacity;
 }
 
 Resident resident_memory() {
-  return {kilobyte_line("/proc/self/status", "VmRSS").value_or(Bytes{}),
-          kilobyte_line("/proc/self/status", "VmHWM").value_or(Bytes{})};
+  return {kilobyte_line(std::ifstream("/proc/self/status"), "VmRSS").value_or(Bytes{}),
+          kilobyte_line(std::ifstream("/proc/self/status"), "VmHWM").value_or(Bytes{})};
 }
 
 std::string processor_name() {
