@@ -11,9 +11,10 @@ namespace plimsoll::cpu {
 namespace {
 
 // k is summed in blocks whose depth depends on k and the product alone, so that a sum's order does
-// too. A panel of b, 32 columns by 512, fills 32 KiB; a weight gradient may be summed over chunks
-// of 256 tokens and keeps its bits.
-constexpr int64_t kMostDepth = 512, kGradientDepth = 256;
+// too. A panel of b, 32 columns by 1024, is 64 KiB: what is added to c between blocks costs more
+// than a panel that does not stay in a first level cache. A weight gradient may be summed over
+// chunks of 256 tokens and keeps its bits.
+constexpr int64_t kMostDepth = 1024, kGradientDepth = 256;
 
 // What is packed at once, by all threads, before all of them multiply it: 8 MiB of a, 4 MiB of b.
 constexpr int64_t kMostRows = 2048, kMostColumns = 1024, kMostPackedDepth = 2048;

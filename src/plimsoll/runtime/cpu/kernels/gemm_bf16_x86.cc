@@ -221,6 +221,17 @@ void finish_turned(const float (&tile)[32][32], const Bf16Output& out, int64_t i
   }
 }
 
+// Fetches the lines of c that a tile of 32 x 32 will read or write, while its product is made:
+// where sums are added to what c holds they come from memory.
+inline void prefetch(const Bf16Output& out, int64_t row, int64_t column, int64_t rows) {
+  if (!out.f32) return;
+  for (int64_t r = 0; r < rows; ++r) {
+    const char* line = reinterpret_cast<const char*>(out.f32 + (row + r) * out.stride + column);
+    _mm_prefetch(line, _MM_HINT_T0);
+    _mm_prefetch(line + 64, _MM_HINT_T0);
+  }
+}
+
 void multiply_amx(const uint16_t* a, const uint16_t* b, int64_t rows, int64_t columns,
                   int64_t depth, const Bf16Output& out) {
   constexpr int64_t panel = panel_rows(Bf16Kernel::amx);
@@ -232,6 +243,11 @@ void multiply_amx(const uint16_t* a, const uint16_t* b, int64_t rows, int64_t co
     for (int64_t i = 0; i < rows; i += panel) {
       const uint16_t* a_k = a + i * padded;
       const uint16_t* b_k = b + j * padded;
+      if (out.turned) {
+        prefetch(out, j, i, std::min(kPanelColumns, columns - j));
+      } else {
+        prefetch(out, i, j, std::min(panel, rows - i));
+      }
       _tile_zero(0);
       _tile_zero(1);
       _tile_zero(2);
