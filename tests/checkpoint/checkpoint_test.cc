@@ -26,17 +26,6 @@ void overwrite(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-// The error that `act` raises, with its code and advice; "none" without.
-template <typename Act>
-std::string error_of(Act act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return fmt::format("{}: {}", static_cast<int>(error.code()), error.message());
-  }
-  return "none";
-}
-
 void expect_parts(const std::string& text, std::initializer_list<std::string> parts) {
   for (const std::string& part : parts) {
     EXPECT_NE(text.find(part), std::string::npos) << "wanted: " << part << "\ngot: " << text;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "plimsoll/base/error.h"
 #include "plimsoll/base/files.h"
 #include "plimsoll/checkpoint/checkpoint.h"
 #include "plimsoll/numerics/bf16.h"
@@ -20,6 +21,17 @@ inline std::vector<std::byte> bytes_of(const NamedTensor& tensor) {
   std::vector<std::byte> bytes(static_cast<size_t>(tensor.size.count));
   tensor.read(0, bytes);
   return bytes;
+}
+
+// The error that `act` raises, with its code and advice; "none" without.
+template <typename Act>
+std::string error_of(Act act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return fmt::format("{}: {}", static_cast<int>(error.code()), error.message());
+  }
+  return "none";
 }
 
 class SmallModel {

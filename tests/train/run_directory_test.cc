@@ -20,17 +20,8 @@ namespace plimsoll::train {
 namespace {
 
 namespace fs = std::filesystem;
+using checkpoint::error_of;
 using nlohmann::ordered_json;
-
-template <typename Act>
-std::string error_of(Act act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return fmt::format("{}: {}", static_cast<int>(error.code()), error.message());
-  }
-  return "none";
-}
 
 void append_raw(const fs::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary | std::ios::app) << text;

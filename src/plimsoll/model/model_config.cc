@@ -1,5 +1,6 @@
 #include "plimsoll/model/model_config.h"
 
+#include "plimsoll/base/divisors.h"
 #include "plimsoll/base/error.h"
 
 namespace plimsoll::model {
@@ -11,23 +12,12 @@ void require_positive(const char* key, int64_t value, const char* advice) {
   throw Error(Exit::usage, fmt::format("{} = {} is not positive.", key, value), advice);
 }
 
-std::vector<int64_t> divisors(int64_t number) {
-  std::vector<int64_t> low, high;
-  for (int64_t d = 1; d * d <= number; ++d) {
-    if (number % d != 0) continue;
-    low.push_back(d);
-    if (d != number / d) high.push_back(number / d);
-  }
-  low.insert(low.end(), high.rbegin(), high.rend());
-  return low;
-}
-
 void require_divides(const char* key, int64_t value, const char* whole_key, int64_t whole,
                      const char* otherwise) {
   if (whole % value == 0) return;
   throw Error(Exit::usage,
               fmt::format("{} = {} does not divide {} = {}.", key, value, whole_key, whole),
-              fmt::format("Use one of {}{}.", fmt::join(divisors(whole), ", "), otherwise));
+              fmt::format("Use one of {}{}.", fmt::join(divisors_of(whole), ", "), otherwise));
 }
 
 void fill_features(ModelConfig& config) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "plimsoll/base/divisors.h"
+
 namespace plimsoll::planner {
 
 namespace {
@@ -69,17 +71,6 @@ int64_t largest(int64_t most, const std::function<bool(int64_t)>& good, int64_t 
   return low;
 }
 
-std::vector<int64_t> divisors_of(int64_t number) {
-  std::vector<int64_t> low, high;
-  for (int64_t d = 1; d * d <= number; ++d) {
-    if (number % d != 0) continue;
-    low.push_back(d);
-    if (d != number / d) high.push_back(number / d);
-  }
-  low.insert(low.end(), high.rbegin(), high.rend());
-  return low;
-}
-
 int64_t largest_micro_batch(const Request& request, Bytes limit, const Target& target) {
   const int64_t global = request.spec.step.global_batch;
   if (global == request.spec.step.micro_batch) {
@@ -104,8 +95,7 @@ int64_t longest_sequence(const Request& request, WithSequence with, int64_t know
   for (const int64_t granule : {16, 128}) {
     const int64_t bound = granule == 16 ? std::min<int64_t>(most, 1024) : most;
     const int64_t count = largest(
-        bound / granule,
-        [&](int64_t n) { return fits(with(request, n * granule), limit, target); },
+        bound / granule, [&](int64_t n) { return fits(with(request, n * granule), limit, target); },
         std::min(bound, std::max(best, known)) / granule);
     best = std::max(best, count * granule);
     if (best < 1008) break;
@@ -126,13 +116,12 @@ FitRow row_of(Request request, Bytes limit, const Target& target) {
   const PlannedRun run = plan_run(request, target);
   const step::StepConfig& step = request.spec.step;
   const TokenFlops flops = flops_per_token(run.step.program, step);
-  return {
-      .micro_batch = step.micro_batch,
-      .sequence_length = step.sequence_length,
-      .ffn_chunk = step.ffn_chunk,
-      .arena = run.memory.arena,
-      .recompute_share = flops.recompute / (flops.total() - flops.recompute),
-      .tokens_per_second = 1 / run.time_per_token.count};
+  return {.micro_batch = step.micro_batch,
+          .sequence_length = step.sequence_length,
+          .ffn_chunk = step.ffn_chunk,
+          .arena = run.memory.arena,
+          .recompute_share = flops.recompute / (flops.total() - flops.recompute),
+          .tokens_per_second = 1 / run.time_per_token.count};
 }
 
 Error nothing_fits(Request request, Bytes limit, const Target& target) {
@@ -190,7 +179,8 @@ Fit fit(const Request& resolved, Bytes limit, FitGoal goal, const Target& machin
   set("micro_batch", best.spec.step.micro_batch);
   set("global_batch", best.spec.step.global_batch);
   set("sequence_length", best.spec.step.sequence_length);
-  set("head_chunk", best.spec.step.head_chunk);  // as sized here: left out, it would be derived anew
+  // As sized here: left out, it would be derived anew.
+  set("head_chunk", best.spec.step.head_chunk);
   if (best.spec.step.ffn_chunk != 0) set("ffn_chunk", best.spec.step.ffn_chunk);
   result.settings.push_back(fmt::format("step.checkpointing=\"budget:{}\"", limit.count));
   return result;

@@ -1,4 +1,4 @@
-// One op of the CPU on its operands, run by the calling thread and OpenMP's. Never allocates.
+// One op of the CPU on its operands, run by the calling thread and the pool's (threads.h). Never allocates.
 #pragma once
 
 #include <functional>

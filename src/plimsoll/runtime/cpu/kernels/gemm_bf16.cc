@@ -19,8 +19,8 @@ constexpr int64_t kMostDepth = 1024, kGradientDepth = 256;
 // What is packed at once, by all threads, before all of them multiply it: 8 MiB of a, 4 MiB of b.
 constexpr int64_t kMostRows = 2048, kMostColumns = 1024, kMostPackedDepth = 2048;
 
-// What a task packs, and the rectangle of c that a task multiplies: 128 rows by a depth of 512 stay
-// in a second level cache while the panels of b go by.
+// What a task packs, and the rectangle of c that a task multiplies: 128 rows by a depth of 1024
+// stay in a second level cache while the panels of b go by.
 constexpr int64_t kPackedAtOnce = 128;
 constexpr int64_t kTaskRows = 128, kTaskColumns = 256;
 
